@@ -150,9 +150,18 @@ def _may_hold(parent: ModuleType, name: str) -> bool:
 
 
 def preimport(names: list[str]) -> list[str]:
-    """Import what can be imported; returns the names of what was. What cannot fails in the program."""
+    """Import what can be imported; returns the names of what was. What cannot fails in the program.
+
+    `from package import *` takes every name of the package, and some packages load modules only then.
+    """
     done = []
     for name in names:
+        if name.endswith(".*"):
+            package = sys.modules.get(name.removesuffix(".*"))
+            for attribute in getattr(package, "__all__", ()):
+                with contextlib.suppress(Exception):
+                    getattr(package, attribute)
+            continue
         if name in sys.modules:
             done.append(name)
             continue

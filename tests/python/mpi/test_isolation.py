@@ -217,7 +217,7 @@ def test_what_is_loaded_on_first_use_is_loaded_before_too(tmp_path: Path) -> Non
     script = tmp_path / "program" / "main.py"
     script.parent.mkdir()
     script.write_text(
-        "import argparse, sys\nimport numpy as np\nimport lazy_wiretwin_test as lazy\n"
+        "import argparse, sys\nfrom numpy import *\nimport numpy as np, lazy_wiretwin_test as lazy\n"
         "def f():\n    return np.random.default_rng(1), lazy.taken(), lazy.later, sys.argv\n"
         "def g():\n    return argparse.ArgumentParser().add_argument('--n')\n"
     )
