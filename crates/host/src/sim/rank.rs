@@ -21,7 +21,7 @@ use crate::direct::{Address, Busy, Completion, Kind, Outgoing, Receive, Trouble}
 
 mod work;
 
-use work::processor_ns;
+use work::{LONG, processor_ns};
 
 /// The variable that names the file of the run.
 const FILE: &str = "WIRETWIN_SIM";
@@ -244,12 +244,12 @@ impl Rank {
             }
             return;
         }
-        self.library_goes_on();
+        self.library_goes_on(now_ns);
     }
 
     /// It ends.
     pub fn exit(&mut self) {
-        self.library_has_worked();
+        self.library_has_worked_until_now();
         let me = self.callers.me();
         let call = std::mem::replace(&mut me.call, Call::Waits);
         me.is_inside = false;
@@ -502,7 +502,8 @@ impl Rank {
     /// # Safety
     /// There are as many bytes as the message says.
     pub unsafe fn send(&mut self, peer: usize, message: Outgoing) -> Result<(), Busy> {
-        self.library_has_worked();
+        let mut now_ns = processor_ns();
+        self.library_has_worked(now_ns);
         self.pay();
         let head = Head {
             length: message.length,
@@ -537,7 +538,10 @@ impl Rank {
         let (peer, length) = (peer as u64, message.length);
         self.ask(Ask { kind: AskKind::Send, tagged, peer, token, tag, ignore: 0, length, place });
         (self.is_unsure, self.looks, self.has_messages) = (true, 0, true);
-        self.library_goes_on();
+        if length >= LONG {
+            now_ns = processor_ns();
+        }
+        self.library_goes_on(now_ns);
         Ok(())
     }
 
@@ -559,12 +563,10 @@ impl Rank {
     /// # Safety
     /// The buffer is left alone until the completion.
     pub unsafe fn receive(&mut self, pattern: Pattern, receive: Receive) {
-        self.library_has_worked();
         self.pay();
         let token = self.begin(Open::Receive { receive, is_tagged: pattern.tag.is_some() });
         self.has_messages |= pattern.tag.is_some();
         self.ask(Ask { token, length: receive.length, ..Self::pattern(AskKind::Receive, &pattern) });
-        self.library_goes_on();
     }
 
     /// The source, tag, remote data and length of the earliest message that has come and that a pattern accepts.
@@ -576,7 +578,7 @@ impl Rank {
         if self.phase != Phase::Inside {
             return None;
         }
-        self.library_has_worked();
+        self.library_has_worked_until_now();
         let me = self.callers.me();
         me.vain += 1;
         (me.has_looked, me.sought) = (true, Some(*pattern));
@@ -651,7 +653,7 @@ impl Rank {
         let completion = self.completions.pop_front();
         if completion.is_some() {
             self.happened();
-            self.library_goes_on();
+            self.library_goes_on(processor_ns());
         }
         completion
     }
@@ -662,10 +664,10 @@ impl Rank {
         if self.phase == Phase::Left || !self.completions.is_empty() {
             return false;
         }
-        self.library_has_worked();
+        self.library_has_worked_until_now();
         let others_act = self.look_on();
         if self.callers.me().works {
-            self.library_goes_on();
+            self.library_goes_on(processor_ns());
         }
         others_act
     }

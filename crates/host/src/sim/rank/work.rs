@@ -22,6 +22,9 @@ const WORK_PS: u64 = 2_000_000;
 /// Into what memory shorter messages go is not looked at, bytes.
 const LEAST: u64 = 1 << 14;
 
+/// To copy a message of so many bytes takes longer than a look at the clock.
+pub(super) const LONG: u64 = 1 << 12;
+
 impl Rank {
     /// Books what was computed from the last call to a time of the processor, `stretches` of it where their length is
     /// given.
@@ -75,18 +78,25 @@ impl Rank {
     }
 
     /// The library goes on in this thread: it begins a call, or has done something with its network.
-    pub(super) fn library_goes_on(&mut self) {
+    pub(super) fn library_goes_on(&mut self, now_ns: u64) {
         if self.measures() && self.callers.me().is_inside {
-            self.callers.me().library_since_ns = Some(processor_ns());
+            self.callers.me().library_since_ns = Some(now_ns);
         }
     }
 
     /// It comes to its network, or to the end of the call: what it did until then was work if it was long.
-    pub(super) fn library_has_worked(&mut self) {
+    pub(super) fn library_has_worked(&mut self, now_ns: u64) {
         let Some(since_ns) = self.callers.me().library_since_ns.take() else { return };
-        let span_ns = processor_ns().saturating_sub(since_ns).saturating_sub(self.ends_ns[0]);
+        let span_ns = now_ns.saturating_sub(since_ns).saturating_sub(self.ends_ns[0]);
         if span_ns * 1000 >= WORK_PS {
             self.charge(span_ns * 1000);
+        }
+    }
+
+    /// The same, if the clock has to be looked at for it.
+    pub(super) fn library_has_worked_until_now(&mut self) {
+        if self.callers.me().library_since_ns.is_some() {
+            self.library_has_worked(processor_ns());
         }
     }
 
