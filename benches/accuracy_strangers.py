@@ -40,6 +40,7 @@ from strangers import LISTS, Listed, NotThereError
 
 from wiretwin.errors import WiretwinError
 from wiretwin.place import HERE, Place
+from wiretwin.predict import learnt
 from wiretwin.predict.compare import LOST, compare
 from wiretwin.predict.executable import predict_executable
 from wiretwin.predict.live import Job, run_interleaved
@@ -55,6 +56,8 @@ PASSES, LAUNCHES = DEFAULT_PASSES, 7
 #: Of programs that take longer than this, a few launches say enough, and more would take too long.
 LONG_S, LAUNCHES_OF_LONG = 4.0, 3
 LIMIT_S = 40.0
+#: What a program is taken to last that is not on record.
+UNKNOWN_S = 1.0
 HOST = "host"
 HOSTS, DELAY = max(RANKS), "5us"
 #: Of the twin between two hosts, in bytes.
@@ -236,7 +239,9 @@ def main() -> int:
     file = out / LISTS[kind].results
     rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()] if file.exists() else []
     have = {(row["script"], row["ranks"], row.get("on", HOST)) for row in rows}
-    listed = LISTS[kind].read()
+    # The shortest on record come first: what --seconds leaves out are few programs.
+    took_s = {row.program: row.actual_s for row in learnt.read()}
+    listed = sorted(LISTS[kind].read(), key=lambda one: took_s.get(one.name, UNKNOWN_S))
     for on in options.on.split(","):
         lacking = [
             (ranks, one)
