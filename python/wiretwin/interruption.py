@@ -33,7 +33,7 @@ _handled = 0
 
 
 def came() -> signal.Signals:
-    """Return the signal that has interrupted this process; SIGINT where none has."""
+    """Return the signal that has interrupted this process or its last run; SIGINT where none has."""
     return _came
 
 
@@ -150,6 +150,8 @@ class Interruption:
         self.request()
 
     def __enter__(self) -> Interruption:
+        global _came
+        _came = signal.SIGINT  # what has interrupted an earlier one is of the past
         with contextlib.suppress(ValueError):
             for number in SIGNALS:
                 if signal.getsignal(number) is not signal.SIG_IGN:

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from wiretwin.interruption import Interruption, came
+
 SCRIPT = """
 import os, sys, threading
 from wiretwin.interruption import came, hear
@@ -55,3 +57,12 @@ def test_an_interrupt_inside_a_destructor_comes_again(number: signal.Signals) ->
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{int(number)}\n", "")
+
+
+def test_what_ended_an_earlier_run_is_not_said_of_the_next() -> None:
+    with Interruption() as interruption:
+        signal.raise_signal(signal.SIGHUP)
+    assert interruption.requested
+    assert came() is signal.SIGHUP
+    with Interruption():
+        assert came() is signal.SIGINT
