@@ -3,7 +3,8 @@
 Each rank is a process, started by the library's own launcher. The simulated world decides when messages
 arrive and whose turn it is, so that one rank computes at a time; what it computes is measured as it runs, on
 one core. In a real run its neighbours compute as well, and take their part of caches and memory: as many
-worlds run at once as cores would be at work, each on a core of its own.
+worlds run at once as cores would be at work, each on a core of its own. A program of which two runs cannot go
+on at once, for they meet in files, runs by itself.
 """
 
 from __future__ import annotations
@@ -187,18 +188,34 @@ def predict_executable(
             if (short := shared_memory.short_of(ranks + spawned)) is not None:
                 raise InputError(key="--ranks", value=ranks, reason=f"and {spawned} spawned: {short}")
 
+    collided, at_work = False, cores
+
+    def runs(sides: Sequence[Side], first: int = 0) -> list[_Run]:
+        """Run as many worlds at once; one after the other, from then on, where they cannot be."""
+        nonlocal cores, collided
+        if cores > 1:
+            try:
+                return _at_once(once, sides, first)
+            except (ProgramError, SimulationError):
+                say("they may have met in files: simulating one at a time")
+                cores = 1
+            found = runs(sides, first)
+            collided = True
+            return found
+        return [_at_once(once, [side], first + number)[0] for number, side in enumerate(sides)]
+
     tried: list[_Run] = []
     passes = passes if compute_ps is None and recorder is None else 1
     if passes > 1:
         # Of several launches the first alone pays for memory that the kernel has not had from the host below,
         # and for files that are in no cache.
         say("simulating once without measuring")
-        _at_once(once, ["value"] * cores)
+        runs(["value"] * cores)
     while len(tried) < passes:
         for number in range(len(tried), min(passes, len(tried) + cores)):
             say(f"simulating, pass {number + 1} of {passes}" if passes > 1 else "simulating")
         # Also a last one has others beside it.
-        tried += _at_once(once, ["value"] * cores, len(tried))[: passes - len(tried)]
+        tried += runs(["value"] * cores, len(tried))[: passes - len(tried)]
     tried.sort(key=lambda run: run.seconds)
     chosen = tried[0 if statistic == "minimum" else (len(tried) - 1) // 2]
     twins: list[float] = []
@@ -207,7 +224,7 @@ def predict_executable(
         sides: list[Side] = ["low", "high"]
         while len(twins) < len(sides):
             some = (sides[len(twins) :] + sides)[:cores]
-            twins += [run.seconds for run in _at_once(once, some)]
+            twins += [run.seconds for run in runs(some)]
         twins = twins[: len(sides)]
     measured = compute_ps is None and len(tried) > 1
     setup = site.setup(fitted, library=True) if measured and fitted is not None else None
@@ -263,6 +280,14 @@ def predict_executable(
             ),
             f"{library.name} itself ran, one rank at a time on one core of this machine"
             + (f", and {cores} such runs at once, each beside the others" if cores > 1 else ""),
+            *(
+                [
+                    f"{path.name} failed with {at_work} runs of it at once, as if they met in files: "
+                    "it ran alone, and what neighbours take of caches and memory is not in it"
+                ]
+                if collided
+                else []
+            ),
             *timeline.coarse_note(chosen.world.timeline_coarse_ps() if out is not None else 0),
         ],
         wiretwin=importlib.metadata.version("wiretwin"),

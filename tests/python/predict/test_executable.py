@@ -662,3 +662,27 @@ def test_what_is_computed_has_neighbours_at_work_as_in_a_real_run(mpi_twin: Path
     assert found.printed is not None
     assert found.printed[0] == "2"
     assert any("2 such runs at once" in text for text in found.warnings)
+
+
+#: Rank 0 holds a file until another has failed to, once.
+MEETS = """
+    if (rank == 0) {
+        if (flock(open("own", O_CREAT | O_RDWR, 0600), LOCK_EX | LOCK_NB)) {
+            fclose(fopen("met", "w"));
+            return 3;
+        }
+        for (int look = 0; access("met", F_OK) && look < 3000000; look++)
+            ;
+        printf("alone");
+    }
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_a_program_of_which_two_runs_meet_in_files_runs_alone(mpi_twin: Path) -> None:
+    program = compiled("#include <fcntl.h>\n#include <sys/file.h>\n" + HEAD + MEETS + TAIL, whole=True)
+    found = predict_executable(program, twin=mpi_twin, passes=2, ends=False)
+    assert found.printed is not None
+    assert found.printed[0] == "alone"
+    assert any("it ran alone" in text for text in found.warnings)
+    assert not any("such runs at once" in text for text in found.warnings)
