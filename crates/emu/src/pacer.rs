@@ -6,8 +6,7 @@
 //! not add up: a frame that left late delays no other.
 //!
 //! Until shortly before the next instant the loop sleeps, woken by frames that come; then it looks
-//! at clock and devices by turns. How shortly, it learns from how late it has been woken: a core that
-//! it spins on is one that a host of the testbed may lack. A real-time thread that never sleeps is stopped by the kernel for
+//! at clock and devices by turns. A real-time thread that never sleeps is stopped by the kernel for
 //! 50 ms of each second, all at once; so a loop told to rests a little of every millisecond in which
 //! it has not slept by itself.
 
@@ -36,10 +35,6 @@ const LARGEST_FRAME: usize = 1 << 17;
 const REST_PERIOD: Span = Span::from_ms(1);
 /// What must have been slept of each period: more than the 5 % that the kernel keeps for others.
 const REST: Span = Span::from_us(60);
-/// The loop stops sleeping so long before an instant at least.
-const LEAST_SPIN: Span = Span::from_us(5);
-/// Of how long before, so much is taken back with each sleep that ended in time: a sixty-fourth.
-const FORGETS: u64 = 64;
 /// What epoll calls the signals; ports have their numbers.
 const SIGNALS: u64 = u64::MAX;
 
@@ -106,9 +101,6 @@ pub struct Pacer<D> {
     clock: Clock,
     epoll: OwnedFd,
     events: Vec<epoll::Event>,
-    /// How long before an instant sleep ends, at most.
-    most_spin: Span,
-    /// How long before the next one.
     spin: Span,
     lateness: Lateness,
     turns: Lateness,
@@ -124,7 +116,7 @@ pub struct Pacer<D> {
 
 impl<D: Device> Pacer<D> {
     /// A wire between these devices, its ports in their order; time begins now. It stops sleeping
-    /// `spin` before each instant at most, and less where it is woken in time for that.
+    /// `spin` before each instant.
     ///
     /// # Errors
     /// Those of `epoll_create1(2)` and `epoll_ctl(2)`.
@@ -145,7 +137,6 @@ impl<D: Device> Pacer<D> {
             devices,
             clock: Clock::start(),
             epoll,
-            most_spin: spin,
             spin,
             lateness: Lateness::default(),
             turns: Lateness::default(),
@@ -336,10 +327,6 @@ impl<D: Device> Pacer<D> {
         if sleep > Span::ZERO {
             // epoll's own waits end at whole milliseconds.
             match poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(&timespec(sleep))) {
-                Ok(0) => {
-                    let late = self.now().saturating_since(now + sleep);
-                    self.spin = learnt(self.spin, late).min(self.most_spin);
-                }
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -372,14 +359,6 @@ impl<D: Device> Pacer<D> {
         }
         Ok(())
     }
-}
-
-/// How long before the next instant sleep is to end, where it last ended `late`: by a quarter more than that, and by little
-/// less than `spin`, which was enough until then.
-fn learnt(spin: Span, late: Span) -> Span {
-    let enough = late.as_ps() + late.as_ps() / 4;
-    let less = spin.as_ps() - spin.as_ps() / FORGETS;
-    Span::from_ps(enough.max(less).max(LEAST_SPIN.as_ps()))
 }
 
 fn timespec(span: Span) -> Timespec {

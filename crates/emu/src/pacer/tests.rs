@@ -225,15 +225,3 @@ fn the_limit_ends_the_loop() {
         });
     });
 }
-
-#[test]
-fn sleep_ends_as_early_as_it_was_late_and_forgets_slowly() {
-    let us = Span::from_us;
-    let early = learnt(us(50), us(12));
-    assert!(us(49) < early && early < us(50), "{early:?}");
-    // Long enough without a late one, it is a quarter more than all.
-    let settled = (0..500).fold(us(50), |spin, _| learnt(spin, us(12)));
-    assert_eq!(settled, us(15));
-    assert_eq!(learnt(settled, us(40)), us(50));
-    assert_eq!((0..500).fold(settled, |spin, _| learnt(spin, us(0))), LEAST_SPIN);
-}
