@@ -50,9 +50,9 @@ WHOLE_EVERY = 3
 The others have the round trips alone and take half of the time: the curve and the headlines are of all
 launches, and overheads, whose lines have few parameters, are as well known from four launches of seven."""
 ALONE, ALONE_SHARE = 3, 0.7
-"""After a launch of a layer that has them come at most so many with the first calls alone, while these have
-taken at most so much of what its other launches have: a process has one first call of each kind, and what it
-takes differs from launch to launch by as much as itself."""
+"""Each ordinary launch of a layer that has a loop of first calls is followed by at most `ALONE` launches with
+that loop alone, as long as these have cost at most `ALONE_SHARE` of what the ordinary ones have. A process
+makes each call for the first time only once, and what that takes varies widely between launches."""
 LIMIT_S = 100.0
 """Hard limit on one launch, seconds, where the budget does not end it before: ten times its longest steps."""
 

@@ -19,10 +19,11 @@ use crate::sim::shared::{Ask, AskKind};
 /// message's costs.
 const WORK_PS: u64 = 2_000_000;
 
-/// Into what memory shorter messages go is not looked at, bytes.
+/// Length from which it is checked whether a message goes into memory that was never touched, bytes.
 const LEAST: u64 = 1 << 14;
 
-/// To copy a message of so many bytes takes longer than a look at the clock.
+/// Length from which copying a message takes longer than reading the clock, bytes: only then is the clock read again after
+/// the copy.
 pub(super) const LONG: u64 = 1 << 12;
 
 impl Rank {
