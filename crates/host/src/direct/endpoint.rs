@@ -3,6 +3,7 @@
 mod at_once;
 mod frames;
 mod gone;
+mod run;
 mod sleep;
 mod streams;
 
@@ -27,6 +28,7 @@ use super::network::{Carried, Network};
 use super::shm::{self, In, Listener, Out};
 use super::stream::{Coming, Job};
 use crate::clock::Clock;
+use run::Run;
 use streams::LEAST_PUSHED;
 
 /// Which ways to peers an endpoint may take.
@@ -174,6 +176,7 @@ pub struct Endpoint {
     /// Copies' memory, to be used again.
     spare: Vec<Vec<u8>>,
     next_frame: u64,
+    run: Run,
     /// Turns, and those without a frame since the last that had one.
     turn: u32,
     idle: u32,
@@ -266,6 +269,7 @@ impl Endpoint {
             sends: Slab::default(),
             spare: Vec::new(),
             next_frame: 0,
+            run: Run::default(),
             turn: 0,
             idle: 0,
             is_short: false,
@@ -393,9 +397,11 @@ impl Endpoint {
         let id = self.sends.insert(Sending { bytes, length, copy, context: told, tag, peer });
         let pushed = self.pushes(peer, length);
         let message = Message { id: MessageId(id as u64), length: Bytes::new(length), tag, data, pushed };
+        self.run_on(peer);
         let has_gone = self.send_at_once(peer, message, of_caller(bytes, length));
         if !has_gone && let Err(SendError::Full { .. }) = self.peers[peer].machine.send(self.now, message) {
             self.sends.remove(id);
+            self.run.is_on = false;
             return Err(Busy);
         }
         if is_copied {
@@ -404,6 +410,7 @@ impl Endpoint {
         if !has_gone {
             self.drain(peer, &[]);
         }
+        self.run.is_on = false;
         Ok(())
     }
 
@@ -528,6 +535,7 @@ impl Endpoint {
     /// Takes what has come and sends what may be sent.
     pub fn progress(&mut self) {
         let mut moved = false;
+        self.end_run();
         for number in 0..self.peers.len() {
             moved |= self.take_memory(number);
         }
@@ -587,8 +595,8 @@ impl Endpoint {
                 Output::Timeout(timeout) => {
                     let peer = &mut self.peers[number];
                     (peer.timeout, peer.is_stuck) = (timeout, !has_room);
-                    if let Some(network) = self.network.as_mut().filter(|_| !peer.uses_memory) {
-                        network.flush();
+                    if !peer.uses_memory {
+                        self.flush();
                     }
                     return;
                 }

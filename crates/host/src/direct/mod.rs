@@ -3,7 +3,8 @@
 //! An [`Endpoint`] drives one [`wiretwin_proto::direct::Machine`] a peer over a device: shared memory to a
 //! peer on the same host; UDP datagrams to any other, past the kernel's protocols by a packet socket.
 //! Frames are the same on all of them, so that ends with different devices understand each other. Nothing runs in the
-//! background: whoever waits calls [`Endpoint::progress`].
+//! background, but what sends frames that were held for others to go with them: whoever waits calls
+//! [`Endpoint::progress`].
 
 mod address;
 mod endpoint;
@@ -11,6 +12,7 @@ mod ends;
 mod error;
 mod ether;
 mod exchange;
+mod held;
 mod inbox;
 mod ingress;
 mod network;

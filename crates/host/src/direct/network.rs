@@ -12,6 +12,7 @@ use wiretwin_proto::direct::Service;
 
 use super::error::EndpointError;
 use super::ether::{Interface, Mac};
+use super::held::Held;
 use super::packet::{self, In, Out};
 use super::udp::{self, UdpDevice};
 
@@ -46,7 +47,7 @@ enum Past {
     /// Not asked for: no peer of another host is known.
     Unasked,
     /// It is there.
-    Open { interface: Interface, out: Out },
+    Open { interface: Interface, out: Held<Out> },
     /// It cannot be had, or is not wanted.
     Closed,
 }
@@ -96,7 +97,7 @@ impl Network {
         })?;
         let (into, out) = packet::open(&interface, self.local, self.udp.socket())?;
         self.into = Some(into);
-        self.past = Past::Open { interface, out };
+        self.past = Past::Open { interface, out: Held::new(out) };
         Ok(())
     }
 
@@ -117,7 +118,7 @@ impl Network {
         // In the order in which they were handed over.
         if let (Some(mac), Past::Open { interface, out }) = (mac, &mut self.past) {
             self.udp.flush();
-            out.transmit((interface.mac, self.local), (mac, to), head, payload, service);
+            out.device().transmit((interface.mac, self.local), (mac, to), head, payload, service);
         } else {
             if let Past::Open { out, .. } = &mut self.past {
                 out.flush();
@@ -136,6 +137,15 @@ impl Network {
     pub(super) fn flush(&mut self) {
         if let Past::Open { out, .. } = &mut self.past {
             out.flush();
+        }
+        self.udp.flush();
+    }
+
+    /// Leaves the frames that wait for others, where there is a thread to send them if none follow soon.
+    #[inline]
+    pub(super) fn hold(&mut self) {
+        if let Past::Open { out, .. } = &mut self.past {
+            out.hold();
         }
         self.udp.flush();
     }

@@ -20,6 +20,7 @@ use wiretwin_proto::direct::Service;
 
 use super::error::EndpointError;
 use super::ether::{AROUND, Interface, Mac, put_around, sum_of_pseudo_header, within};
+use super::held::Collects;
 use super::ingress;
 use super::udp::FRAME;
 use crate::mapping::Mapping;
@@ -154,19 +155,6 @@ impl Out {
         }
     }
 
-    /// Sends the frames that wait; what the kernel does not take is lost, as in a network.
-    #[inline]
-    pub(super) fn flush(&mut self) {
-        let length = std::mem::take(&mut self.length);
-        let Some(ends) = self.ends.filter(|_| length > 0) else { return };
-        if length <= self.each {
-            self.datagram[..OFFLOAD].fill(0);
-            self.send(0, ends, length);
-        } else {
-            self.flush_joined(ends, length);
-        }
-    }
-
     fn flush_joined(&mut self, ends: (End, End, Service), length: usize) {
         let (from, to, _) = ends;
         let each = self.each;
@@ -199,6 +187,26 @@ impl Out {
             libc::send(self.socket.as_raw_fd(), self.datagram.as_ptr().cast(), whole, libc::MSG_DONTWAIT)
         };
         sent == whole as isize
+    }
+}
+
+impl Collects for Out {
+    /// Sends the frames that wait; what the kernel does not take is lost, as in a network.
+    #[inline]
+    fn flush(&mut self) {
+        let length = std::mem::take(&mut self.length);
+        let Some(ends) = self.ends.filter(|_| length > 0) else { return };
+        if length <= self.each {
+            self.datagram[..OFFLOAD].fill(0);
+            self.send(0, ends, length);
+        } else {
+            self.flush_joined(ends, length);
+        }
+    }
+
+    #[inline]
+    fn waiting(&self) -> usize {
+        if self.length == 0 { 0 } else { self.length.div_ceil(self.each) }
     }
 }
 

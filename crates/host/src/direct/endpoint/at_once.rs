@@ -54,8 +54,8 @@ impl Endpoint {
             return self.drain(number, &[]);
         }
         peer.timeout = peer.machine.due();
-        if let Some(network) = self.network.as_mut().filter(|_| !peer.uses_memory) {
-            network.flush();
+        if !peer.uses_memory {
+            self.flush();
         }
     }
 }

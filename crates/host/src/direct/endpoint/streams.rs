@@ -42,6 +42,10 @@ impl Endpoint {
     /// Sends a message with its frame on the stream.
     pub(super) fn push_stream(&mut self, number: usize, id: MessageId, frame: &mut [u8], ns: Number) {
         self.peers[number].last_pushed = Some(ns);
+        // What was sent before it comes before it.
+        if let Some(network) = &mut self.network {
+            network.flush();
+        }
         seal(frame);
         let Some(sending) = self.sends.get(id.0 as usize) else { return };
         // SAFETY: the caller of `send` promised the bytes until the completion, before which the job goes.

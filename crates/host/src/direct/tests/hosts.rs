@@ -223,6 +223,69 @@ fn short_frames_that_go_together_through_the_kernel_are_taken_apart_past_the_oth
     });
 }
 
+/// Two ends that reach each other past the kernel, and the number that the first has for the second.
+fn met(hosts: &[File; 2]) -> ([Endpoint; 2], usize) {
+    let mut ends = open(hosts, [Ways::Packet; 2]);
+    let carried = exchange(hosts, &mut ends, &[8; 3]);
+    assert!(carried.iter().all(|carried| carried.past > 0), "{carried:?}");
+    let address = ends[1].address();
+    let there = ends[0].peer(address);
+    (ends, there)
+}
+
+#[test]
+fn short_messages_in_a_row_are_held_for_each_other_and_come_in_order_with_none_sent_again() {
+    const COUNT: usize = 5000;
+    with_hosts(|hosts| {
+        let (mut ends, there) = met(&hosts);
+        let mut buffers = [[0; 8]; COUNT];
+        let mut sent = 0;
+        for (at, buffer) in buffers.iter_mut().enumerate() {
+            // SAFETY: the buffers outlive the completions, which are waited for; without a context, the bytes of a
+            // message are needed during the call alone.
+            unsafe {
+                ends[1].receive(any(5), into(buffer, at));
+                ends[0].send(there, outgoing(&at.to_le_bytes(), 5, None)).expect("room");
+            }
+            sent += 1;
+            if sent == 64 {
+                until(&mut ends, [0, 64]);
+                sent = 0;
+            }
+        }
+        until(&mut ends, [0, sent]);
+        assert!(buffers.iter().enumerate().all(|(at, buffer)| at.to_le_bytes() == *buffer));
+        let counters = ends[0].counters(there);
+        assert_eq!((counters.resent, counters.timeouts), (0, 0), "{counters:?}");
+    });
+}
+
+#[test]
+fn held_messages_go_though_their_sender_makes_no_further_call() {
+    with_hosts(|hosts| {
+        let (mut ends, there) = met(&hosts);
+        for _ in 0..3 {
+            let mut buffers = [[0; 8]; 10];
+            for (at, buffer) in buffers.iter_mut().enumerate() {
+                // SAFETY: as above.
+                unsafe {
+                    ends[1].receive(any(5), into(buffer, at));
+                    ends[0].send(there, outgoing(&at.to_le_bytes(), 5, None)).expect("room");
+                }
+            }
+            let start = Instant::now();
+            for at in 0..buffers.len() {
+                while ends[1].completion().is_none() {
+                    assert!(start.elapsed() < LIMIT, "message {at}");
+                    ends[1].progress();
+                }
+            }
+            assert!(buffers.iter().enumerate().all(|(at, buffer)| at.to_le_bytes() == *buffer));
+            ends[0].progress();
+        }
+    });
+}
+
 #[test]
 fn a_receiver_that_stops_reading_for_a_second_drops_no_frame_and_its_senders_queue_is_bounded() {
     with_hosts(|hosts| {
