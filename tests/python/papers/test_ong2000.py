@@ -103,14 +103,20 @@ def test_what_is_predicted_has_an_interval_and_what_was_fitted_its_figure() -> N
 
 
 def test_larger_packets_and_windows_come_out_of_the_model() -> None:
-    rates = {
-        (mtu, kib): netpipe(Setting("sk-net", mtu, kib), [1 << 20]).throughput_Mbit_s[0]
-        for mtu in (1500, 9000)
-        for kib in (64, 128)
-    }
-    assert rates[9000, 128] > 1.01 * rates[9000, 64], "seven segments are too few"
-    assert rates[9000, 128] > 1.3 * rates[1500, 128]
-    assert rates[1500, 128] == pytest.approx(rates[1500, 64], rel=0.1)
+    sk_net, acenic = (
+        {
+            (mtu, kib): netpipe(Setting(nic, mtu, kib), [1 << 20]).throughput_Mbit_s[0]
+            for mtu in (1500, 9000)
+            for kib in (64, 128)
+        }
+        for nic in ("sk-net", "acenic")
+    )
+    # ACEnic's wait with its interrupt makes the loop that a window has to fill longer.
+    assert acenic[9000, 128] > 1.05 * acenic[9000, 64], "seven segments are too few"
+    for rates in (sk_net, acenic):
+        assert rates[9000, 128] > rates[9000, 64]
+        assert rates[9000, 128] > 1.3 * rates[1500, 128]
+        assert rates[1500, 128] == pytest.approx(rates[1500, 64], rel=0.1)
 
 
 def test_a_library_costs_and_its_buffers_bound_it() -> None:

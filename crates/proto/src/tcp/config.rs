@@ -168,6 +168,8 @@ pub enum LowWater {
     /// There is room for so many octets, and never more than the buffer (4.3-Reno `sb_lowat`: a
     /// cluster).
     Octets(u32),
+    /// There is any room (`tcp_memory_free` of Linux 2.2, which `wait_for_tcp_memory` asks).
+    Any,
     /// A third of the buffer is free (Linux `sk_stream_is_writeable`).
     Third,
 }
@@ -178,6 +180,7 @@ impl LowWater {
         match self {
             Self::Cluster(cluster) => space > 0 && (space >= cluster || buffer - space.min(buffer) < cluster),
             Self::Octets(octets) => space >= octets.min(buffer),
+            Self::Any => space > 0,
             Self::Third => space >= (buffer / 3).max(1),
         }
     }

@@ -128,7 +128,7 @@ impl Config {
                 send: 65_535,
                 receive: 65_535,
                 limit: 131_070,
-                send_low: LowWater::Third,
+                send_low: LowWater::Any,
                 round_to_segments: false,
             },
             timestamps: Some(Span::from_ms(10)),
