@@ -182,6 +182,7 @@ class World:
         ignored: int,
         apart: int,
         patience: int,
+        windows_in_memory: bool,
         look_ps: int,
         compute_ps: int | None,
         memory_bytes: int,

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
-use wiretwin_host::sim::{Answer, Arena, Ask, AskKind, Given, Turn};
+use wiretwin_host::sim::{Answer, Arena, Ask, AskKind, Given, TOLD, Turn};
 use wiretwin_msg::matching::Pattern;
 use wiretwin_msg::protocol::Mode;
 use wiretwin_net::ranks::{Blocked, NameId, Op, OpError, Outcome, Ranks, RequestId, WaitMode};
@@ -19,10 +19,14 @@ use wiretwin_units::{Bytes, Span};
 const RESTS: u32 = 8;
 /// Turns after which it is asked whether anybody still waits for the run.
 const LOOK_TURNS: u32 = 1024;
+/// Rounds after which ranks that look at memory alone, and find nothing changed there, wait for ever.
+const MEMORY_ROUNDS: u64 = 32;
 /// More processes than this are not asked for, whatever a program spawns.
 const MOST_SPAWNED: u64 = 1 << 16;
 /// In place of a token or a place: none.
 const NONE: u64 = u64::MAX;
+/// What no message is: a rank waits for what another does in memory.
+const NO_MESSAGE: Pattern = Pattern { context: u32::MAX, source: None, tag: None };
 /// The context of messages without a tag.
 const UNTAGGED: u64 = u64::MAX;
 
@@ -125,6 +129,10 @@ struct Rank {
     awaits: Option<Awaits>,
     /// Whether it is suspended in a call that only looks.
     looks: bool,
+    /// Whether it is suspended, and another rank may do in memory what it waits for.
+    watches_memory: bool,
+    /// That another has, after how many other such words.
+    told: Option<u64>,
     sent: u64,
     begun: Option<Marked>,
     took: Option<Marked>,
@@ -325,10 +333,15 @@ impl<'a> Simulator<'a> {
         if self.vain.rounds.is_power_of_two() {
             self.vain.blocked = self.world.blocked();
         }
+        let lookers = |state: &&Rank| state.looks && state.awaits.is_some();
+        let are_none = self.outside.is_empty() && !self.ranks.iter().any(|state| lookers(&state));
+        if are_none && self.vain.rounds > MEMORY_ROUNDS {
+            return Err(SimulatorError::Deadlock(std::mem::take(&mut self.vain.blocked)));
+        }
         let mut is_any = false;
         for rank in 0..self.started {
             let state = &self.ranks[rank as usize];
-            if state.looks && state.awaits.is_some() {
+            if (state.looks || state.watches_memory) && state.awaits.is_some() {
                 is_any = true;
                 self.world
                     .rouse(rank)
@@ -407,6 +420,10 @@ impl<'a> Simulator<'a> {
             }
             _ => {}
         }
+        let state = &mut self.ranks[number];
+        if let Some(place) = state.told.take() {
+            state.answers.push_back(Answer { token: TOLD, place });
+        }
         Ok(true)
     }
 
@@ -478,6 +495,8 @@ impl<'a> Simulator<'a> {
         let number = rank as usize;
         let length = Bytes::new(ask.length);
         self.ranks[number].looks = ask.kind == AskKind::Seek;
+        self.ranks[number].watches_memory =
+            matches!(ask.kind, AskKind::Watch | AskKind::Seek) && ask.length != 0;
         match ask.kind {
             AskKind::Compute => self.post(rank, Op::Compute(Span::from_ps(ask.length)), None).map(drop),
             AskKind::Enter => {
@@ -532,6 +551,7 @@ impl<'a> Simulator<'a> {
                 let pattern = if ask.place == NONE { None } else { Some(self.pattern(rank, ask)?) };
                 self.wait(rank, Awaits::EndedNow(pattern))
             }
+            AskKind::Tell => self.tell(rank, ask.length),
             AskKind::Now => self.ask_time(rank, Awaits::Time),
             AskKind::Mark => self.ask_time(rank, Awaits::Mark),
             AskKind::Spawn => {
@@ -550,6 +570,23 @@ impl<'a> Simulator<'a> {
         }
     }
 
+    /// Has ranks that watch memory look again, at the time of one that has done something there.
+    fn tell(&mut self, rank: u32, after: u64) -> Result<(), SimulatorError> {
+        let wrong = |error: OpError| SimulatorError::Asked { rank, reason: error.to_string() };
+        if after == 0 {
+            self.vain = Vain::default();
+        }
+        let now = self.world.rank_now(rank).map_err(wrong)?;
+        for other in (0..self.started).filter(|&other| other != rank) {
+            let state = &mut self.ranks[other as usize];
+            if state.watches_memory && state.awaits.is_some() {
+                state.told = Some(state.told.map_or(after, |before| before.min(after)));
+                self.world.rouse_at(other, now).map_err(wrong)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Suspends a rank until its clock shows all that it has posted.
     fn ask_time(&mut self, rank: u32, awaits: Awaits) -> Result<(), SimulatorError> {
         self.post(rank, Op::Yield, Some(awaits)).map(drop)
@@ -562,6 +599,10 @@ impl<'a> Simulator<'a> {
         requests.extend(self.ranks[rank as usize].requests.iter().map(|(request, _)| *request));
         let op = match awaits {
             Awaits::Either(pattern) => Op::Watch { requests: &requests, pattern },
+            // A wait for nothing is over when it begins.
+            Awaits::Ended if self.ranks[rank as usize].watches_memory => {
+                Op::Watch { requests: &requests, pattern: NO_MESSAGE }
+            }
             Awaits::EndedNow(_) => Op::Wait { requests: &requests, mode: WaitMode::Test },
             _ => Op::Wait { requests: &requests, mode: WaitMode::Some },
         };

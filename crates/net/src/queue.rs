@@ -25,6 +25,8 @@ pub(crate) enum Event {
     Flow { flow: u32 },
     /// A rank with a core of its own goes on.
     Proceed { rank: u32 },
+    /// A rank goes on without what it waits for.
+    Rouse { rank: u32 },
     /// A receive is withdrawn: a number of the world's list.
     Cancel { number: u32 },
     /// The work on a shared core ends, or the turn of a rank begins there; stale unless `epoch` is the core's.

@@ -241,7 +241,7 @@ impl World {
     /// waited and looked for, if nothing else happened any more, and which slept outside their library, in which function of
     /// the kernel. The launcher starts the
     /// first ranks, `launched`; the world's others are for processes that the program spawns.
-    #[pyo3(signature = (path, goes_on, *, launched, tag_bits, ignored, apart, patience, look_ps, compute_ps, memory_bytes))]
+    #[pyo3(signature = (path, goes_on, *, launched, tag_bits, ignored, apart, patience, windows_in_memory, look_ps, compute_ps, memory_bytes))]
     #[allow(clippy::too_many_arguments, reason = "they have names where it is called")]
     fn serve<'py>(
         &mut self,
@@ -253,13 +253,24 @@ impl World {
         ignored: u64,
         apart: u64,
         patience: u32,
+        windows_in_memory: bool,
         look_ps: u64,
         compute_ps: Option<u64>,
         memory_bytes: u64,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let compute_ps = compute_ps.unwrap_or(u64::MAX);
-        let given =
-            Given { launched, tag_bits, ignored, apart, patience, look_ps, compute_ps, ..Given::default() };
+        let windows_in_memory = u32::from(windows_in_memory);
+        let given = Given {
+            launched,
+            tag_bits,
+            ignored,
+            apart,
+            patience,
+            windows_in_memory,
+            look_ps,
+            compute_ps,
+            ..Given::default()
+        };
         let options = SimulatorOptions { given, memory: Bytes::new(memory_bytes) };
         let mut failed = None;
         let goes_on = goes_on.clone().unbind();

@@ -41,6 +41,7 @@ from wiretwin.predict.records import (
     utc_now,
 )
 from wiretwin.stacks import simulated
+from wiretwin.stacks.layers import parse_layer
 from wiretwin.twin import Twin
 
 __all__ = ["Recorder", "predict_executable"]
@@ -54,6 +55,8 @@ _SPARE_BYTES = 16 << 20
 _Stuck = tuple[int, str, str, int]
 """A rank that waits, for what, in which call, at which site."""
 
+_MEMORY = f"in context {(1 << 32) - 1}"
+"""How it names the wait for what another rank does in memory."""
 _READY = "receive of a message from any rank with tag 0 in context 0"
 """How the simulated world names the receive of any message without a tag."""
 
@@ -161,6 +164,8 @@ def predict_executable(
     cores = _at_work(site, fitted) if compute_ps is None and recorder is None else 1
 
     model = site.model(fitted, layer, "value", None if state is None else state.name)
+    in_memory = library.within_host is not None and len(set(model["placement"])) == 1
+    in_memory = in_memory and parse_layer(layer, "--layer").options["transport"] == "auto"
     # Which ranks share a core is another in each launch, and so in each pass.
     dealt = deals(model, passes, seed)
 
@@ -178,7 +183,9 @@ def predict_executable(
                 nodes = [node | {"cores": ranks + spawned} for node in nodes]
             text = json.dumps(one | {"placement": placement, "nodes": nodes})
             world = _core.World(ranks + spawned, text, seed=seed, timeline=out is not None)
-            simulated_run = _Simulated(world, ranks, compute_ps, limit_s, recorder, core, cores, ended)
+            simulated_run = _Simulated(
+                world, ranks, compute_ps, limit_s, recorder, core, cores, ended, in_memory
+            )
             found = simulated_run.run(library, path.name, command)
             if isinstance(found, _Run):
                 return found
@@ -345,7 +352,8 @@ def _on_one_core(number: int) -> Iterator[None]:
 class _Simulated:
     """One world and how a program runs in it.
 
-    `core` of `cores` that are at work, from the last; `ended` says that the others need no end of it.
+    `core` of `cores` that are at work, from the last; `ended` says that the others need no end of it;
+    `windows_in_memory`, that the ranks reach each other's windows without messages.
     """
 
     world: Any
@@ -356,6 +364,7 @@ class _Simulated:
     core: int
     cores: int
     ended: threading.Event
+    windows_in_memory: bool
 
     def run(self, library: simulated.Library, name: str, command: Sequence[str]) -> _Run | int:
         """Run a command on each rank; return how many processes it spawns if there is no room for them."""
@@ -368,7 +377,9 @@ class _Simulated:
             scratch.folder(what="names") as names,
         ):
             memory = folder / "memory"
-            env = process.single_threaded() | library.environment(memory, names)
+            env = process.single_threaded() | library.environment(
+                memory, names, windows_in_memory=self.windows_in_memory
+            )
             shims = library.shims()
             if self.recorder is not None:
                 shims.insert(0, self.recorder.shim)
@@ -390,6 +401,7 @@ class _Simulated:
                     ignored=library.ignored,
                     apart=library.apart,
                     patience=library.patience,
+                    windows_in_memory=self.windows_in_memory,
                     look_ps=LOOK_PS,
                     compute_ps=self.compute_ps,
                     memory_bytes=memory_bytes,
@@ -444,6 +456,7 @@ def _failure(
 def _asked(what: str) -> str:
     """Return what a program waits for, but for what its library is always ready to receive."""
     asked = [part for part in what.split("; ") if part != _READY]
+    asked = ["what another rank does to a window" if part.endswith(_MEMORY) else part for part in asked]
     return "; ".join(asked) or "a message of the library's own"
 
 

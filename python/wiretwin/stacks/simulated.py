@@ -70,6 +70,9 @@ class Library:
         How often it may ask in vain before it has tried all that could help it.
     settings
         Variables that it is given.
+    within_host
+        What it is given besides where all ranks share a host, so that its windows lie in memory as in a real
+        run; nothing if a real run makes them by messages.
     preload
         The launcher's options that load ``{}`` into its ranks.
     """
@@ -87,9 +90,10 @@ class Library:
     apart: int
     patience: int
     settings: Mapping[str, str]
+    within_host: Mapping[str, str] | None
     preload: tuple[str, ...]
 
-    def environment(self, memory: Path, names: Path) -> dict[str, str]:
+    def environment(self, memory: Path, names: Path, *, windows_in_memory: bool) -> dict[str, str]:
         """Return what launcher and ranks have in their environment.
 
         Parameters
@@ -98,6 +102,8 @@ class Library:
             Where the memory of the run is.
         names
             An empty folder that lives as long as the run, for the library's other names.
+        windows_in_memory
+            Whether windows lie in memory which ranks reach without messages.
 
         Raises
         ------
@@ -107,6 +113,7 @@ class Library:
         return {
             **direct.environment(self.name),
             **self.settings,
+            **((self.within_host or {}) if windows_in_memory else {}),
             "WIRETWIN_SIM": str(memory),
             **self.paths(names),
         }
@@ -161,6 +168,7 @@ LIBRARIES = {
             # One buffer for active messages, which windows are made of: the others wait in the simulator.
             # UCX, which is loaded and not used, would patch the C library, and wait in the program's time.
             {"MPIR_CVAR_CH4_OFI_NUM_AM_BUFFERS": "1", "UCX_MEM_MMAP_HOOK_MODE": "none"},
+            None,
             ("-genv", "LD_PRELOAD", "{}"),
         ),
         Library(
@@ -187,6 +195,8 @@ LIBRARIES = {
                 "OMPI_MCA_coll": "^sm",
                 "UCX_MEM_MMAP_HOOK_MODE": "none",
             },
+            # `osc/rdma` over `btl/vader`, `osc/sm` for memory of their own.
+            {"OMPI_MCA_osc": "^ucx", "OMPI_MCA_osc_rdma_mtls": "none"},
             ("-x", "LD_PRELOAD={}"),
         ),
     )

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use wiretwin_msg::tagged::Pattern;
 
-use super::rank::Call;
+use super::rank::{Access, Call};
 
 /// What one thread is in the midst of.
 #[derive(Debug)]
@@ -17,6 +17,12 @@ pub(super) struct Caller {
     pub left_at_ns: u64,
     /// Whether the call is one that does more than to move messages.
     pub works: bool,
+    /// What the call does to windows in memory.
+    pub access: Access,
+    /// Whether the call has not come to its network.
+    pub is_fresh: bool,
+    /// What its library has done in looks there since it last waited, nanoseconds.
+    pub looked_ns: u64,
     /// The processor time when its library went on within a call, if it has not come to its network since.
     pub library_since_ns: Option<u64>,
     /// Questions in vain of this call.
@@ -44,6 +50,9 @@ impl Callers {
             is_inside: false,
             left_at_ns: 0,
             works: false,
+            access: Access::None,
+            is_fresh: true,
+            looked_ns: 0,
             library_since_ns: None,
             vain: 0,
             has_looked: false,

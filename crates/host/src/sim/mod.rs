@@ -13,4 +13,4 @@ mod shared;
 
 pub use arena::{Arena, Turn};
 pub use rank::{Call, Rank, RankError, with_rank};
-pub use shared::{Answer, Ask, AskKind, Given, Head};
+pub use shared::{Answer, Ask, AskKind, Given, Head, TOLD};

@@ -16,11 +16,15 @@ use std::time::Duration;
 use wiretwin_msg::tagged::Pattern;
 
 use super::callers::{Caller, Callers};
-use super::shared::{Answer, Ask, AskKind, Given, Head, MARK, Memory, NONE, ROOM, Slot, ring, sleep_on};
+use super::shared::{
+    Answer, Ask, AskKind, Given, Head, MARK, Memory, NONE, ROOM, Slot, TOLD, ring, sleep_on,
+};
 use crate::direct::{Address, Busy, Completion, Kind, Outgoing, Receive, Trouble};
 
+mod windows;
 mod work;
 
+pub(super) use windows::Access;
 use work::{LONG, processor_ns};
 
 /// The variable that names the file of the run.
@@ -123,6 +127,10 @@ pub struct Rank {
     ends_outside: bool,
     /// Looks in vain in a row.
     looks: u32,
+    /// Whether its library has made windows in memory.
+    has_windows: bool,
+    /// How often ranks have told each other to look there, since something else happened to this one.
+    told: u64,
 }
 
 // SAFETY: the place of the rank is in shared memory; a lock holds threads apart.
@@ -207,6 +215,8 @@ impl Rank {
             callers: Callers::default(),
             ends_outside: std::env::var_os(ENDS_OUTSIDE).is_some(),
             looks: 0,
+            has_windows: false,
+            told: 0,
         })
     }
 
@@ -216,11 +226,15 @@ impl Rank {
     pub fn enter(&mut self, name: &[u8], call: Call) {
         let now_ns = processor_ns();
         let is_first = !self.callers.is_inside();
+        let access = self.accesses(name);
         let me = self.callers.me();
         *me = Caller {
             call,
             is_inside: true,
             works: work::works(name),
+            access,
+            is_fresh: true,
+            looked_ns: 0,
             vain: 0,
             has_looked: false,
             sought: None,
@@ -244,13 +258,16 @@ impl Rank {
             }
             return;
         }
-        self.library_goes_on(now_ns);
+        self.begin_access(access);
+        self.library_goes_on(if access == Access::Orders { processor_ns() } else { now_ns });
     }
 
     /// It ends.
     pub fn exit(&mut self) {
         self.library_has_worked_until_now();
+        self.charge_looks();
         let me = self.callers.me();
+        let access = std::mem::replace(&mut me.access, Access::None);
         let call = std::mem::replace(&mut me.call, Call::Waits);
         me.is_inside = false;
         if call == Call::Begins {
@@ -261,6 +278,7 @@ impl Rank {
             self.hand_over();
         } else if self.phase == Phase::Inside && !self.callers.is_inside() {
             self.pay();
+            self.end_access(access);
             self.ask(Ask::new(AskKind::Exit));
         }
         self.go_on();
@@ -419,6 +437,7 @@ impl Rank {
     }
 
     fn hear(&mut self, answer: Answer) {
+        self.told = if answer.token == TOLD { answer.place + 1 } else { 0 };
         match self.open.remove(&answer.token) {
             Some(Open::Send { context, length, tag }) => self.sent(context, length, tag),
             Some(Open::Receive { receive, .. }) => self.deliver(receive, answer.place),
@@ -504,6 +523,7 @@ impl Rank {
     pub unsafe fn send(&mut self, peer: usize, message: Outgoing) -> Result<(), Busy> {
         let mut now_ns = processor_ns();
         self.library_has_worked(now_ns);
+        self.charge_looks();
         self.pay();
         let head = Head {
             length: message.length,
@@ -590,8 +610,11 @@ impl Rank {
         };
         let waits = waits && !self.others_act();
         self.pay();
-        let kind = if waits { self.watches() } else { AskKind::Look };
-        self.ask(Self::pattern(kind, pattern));
+        if waits {
+            self.ask_to_wait(Some(pattern));
+        } else {
+            self.ask(Self::pattern(AskKind::Look, pattern));
+        }
         self.hand_over();
         // SAFETY: the rank has the turn.
         let found = unsafe {
@@ -666,7 +689,7 @@ impl Rank {
         }
         self.library_has_worked_until_now();
         let others_act = self.look_on();
-        if self.callers.me().works {
+        if self.callers.me().works || self.callers.me().access != Access::None {
             self.library_goes_on(processor_ns());
         }
         others_act
@@ -697,22 +720,15 @@ impl Rank {
         if others_act && !looks {
             return true;
         }
-        let ask = if waits && !others_act { self.watch() } else { Ask::new(AskKind::Look) };
         self.pay();
-        self.ask(ask);
+        if waits && !others_act {
+            let sought = self.callers.me().sought;
+            self.ask_to_wait(sought.as_ref());
+        } else {
+            self.ask(Ask::new(AskKind::Look));
+        }
         self.hand_over();
         false
-    }
-
-    /// To wait for what can help the library on.
-    fn watch(&mut self) -> Ask {
-        let kind = self.watches();
-        self.callers.me().sought.map_or(Ask::new(kind), |pattern| Self::pattern(kind, &pattern))
-    }
-
-    /// How this thread waits: a call that only looks goes on where nothing comes.
-    fn watches(&mut self) -> AskKind {
-        if self.callers.me().call == Call::Looks { AskKind::Seek } else { AskKind::Watch }
     }
 
     /// Leaves the world.

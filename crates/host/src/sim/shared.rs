@@ -9,13 +9,15 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// What a file of this version begins with.
-pub(super) const MARK: u64 = u64::from_be_bytes(*b"wtsim\0\0\x02");
+pub(super) const MARK: u64 = u64::from_be_bytes(*b"wtsim\0\0\x03");
 /// How much of the address space the file takes; what is not used takes no memory.
 const BYTES: usize = 1 << 36;
 /// Things asked or answered in one turn.
 pub(super) const ROOM: usize = 128;
 /// In place of a rank, a request or bytes: none.
 pub(super) const NONE: u64 = u64::MAX;
+/// In place of a request: another rank has done something in memory that both see.
+pub const TOLD: u64 = u64::MAX - 1;
 
 /// What holds for a whole run; set by the simulator before the first rank looks.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,6 +45,8 @@ pub struct Given {
     pub shares_cores: u32,
     /// How often a library that waits asks in vain before everything that could help it has been tried.
     pub patience: u32,
+    /// Whether its windows are in memory that the ranks of a host reach without messages.
+    pub windows_in_memory: u32,
 }
 
 /// What a rank asks for.
@@ -62,12 +66,14 @@ pub enum AskKind {
     /// To withdraw the receive of this token.
     Cancel,
     /// To wait until anything has ended or, where `place` is not [`u64::MAX`], a message has come that `tag`,
-    /// `ignore` and `peer` accept.
+    /// `ignore` and `peer` accept; or, where `length` is not 0, another rank tells what it has done in memory.
     Watch,
     /// The same, but in a call that only looks: it may go on without anything where nothing else happens.
     Seek,
     /// To be told what has ended by now, and of such a message.
     Look,
+    /// To have those told who wait that something has been done in memory; `length` says after how many other such words.
+    Tell,
     /// To be told the time.
     Now,
     /// To note the time: first as that at which the library has begun, then as that at which it begins to end.
@@ -134,7 +140,8 @@ impl Ask {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Answer {
-    /// The token of what has ended; `u64::MAX` for a message that was found.
+    /// The token of what has ended; `u64::MAX` for a message that was found, [`TOLD`] where another rank has told of
+    /// memory, `place` being after how many other such words.
     pub token: u64,
     /// Where the bytes of the message lie; `u64::MAX` of a send, or of a receive that was withdrawn.
     pub place: u64,

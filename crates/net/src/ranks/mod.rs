@@ -243,6 +243,20 @@ impl Ranks {
         }
     }
 
+    /// The same at a time, while other things happen; nothing where the rank does not wait then.
+    ///
+    /// # Errors
+    /// As for [`Ranks::rouse`].
+    pub fn rouse_at(&mut self, rank: u32, at: SimTime) -> Result<(), OpError> {
+        match self {
+            Self::Costs(world) => {
+                world.rouse_at(rank, at);
+                Ok(())
+            }
+            Self::Local(_) => Err(OpError::Unsupported("to rouse a rank")),
+        }
+    }
+
     /// Goes to the next instant at which a rank can go on: `false` if there is none, because all have
     /// finished or none ever will.
     pub fn step(&mut self) -> bool {

@@ -424,6 +424,11 @@ impl World {
         }
     }
 
+    /// The same at a time, while other things happen; nothing where the rank does not wait then.
+    pub fn rouse_at(&mut self, rank: u32, at: SimTime) {
+        self.queue.push(at.as_ps().max(self.now), Event::Rouse { rank });
+    }
+
     /// Goes to the next instant at which a rank can go on: `false` if there is none, because all
     /// have finished or none ever will.
     pub fn step(&mut self) -> bool {

@@ -32,6 +32,7 @@ impl World {
             Event::Share => self.network_share(),
             Event::Flow { flow } => self.network_timer(flow),
             Event::Proceed { rank } => self.proceed(rank),
+            Event::Rouse { rank } => self.roused(rank),
             Event::Cancel { number } => self.cancel(number),
             Event::Core { core, epoch } => self.core_event(core, epoch),
             Event::Awake { sharer } => self.awake(sharer),
@@ -80,6 +81,23 @@ impl World {
         let state = &mut self.ranks[rank as usize];
         state.pending = true;
         self.queue.push(state.clock.max(self.now), Event::Proceed { rank });
+    }
+
+    /// A rank is to go on that waits, or watches, with nothing, when it has done what it has begun.
+    fn roused(&mut self, rank: u32) {
+        let state = &self.ranks[rank as usize];
+        if !matches!(state.state, State::Wait(_) | State::Watch) {
+            return;
+        }
+        if state.sharer != NONE {
+            self.ranks[rank as usize].state = State::Wait(WaitMode::Test);
+            self.wake(rank);
+        } else if state.pending || state.clock > self.now {
+            let at = state.clock.max(self.now);
+            self.queue.push(at, Event::Rouse { rank });
+        } else {
+            self.resume(rank);
+        }
     }
 
     /// Something has happened that concerns `rank`: it goes on, if it is inside the library and free.

@@ -12,7 +12,7 @@
 //! Where a long message goes into memory that has never been touched, the kernel maps and clears it, for longer than the copy
 //! takes: the twin's copy goes to memory that is there.
 
-use super::{Phase, Rank};
+use super::{Access, Phase, Rank};
 use crate::sim::shared::{Ask, AskKind};
 
 /// What takes this long or longer is work, picoseconds: a look after it is not one of a row, and it is no part of a
@@ -88,10 +88,23 @@ impl Rank {
     /// It comes to its network, or to the end of the call: what it did until then was work if it was long.
     pub(super) fn library_has_worked(&mut self, now_ns: u64) {
         let Some(since_ns) = self.callers.me().library_since_ns.take() else { return };
-        let span_ns = now_ns.saturating_sub(since_ns).saturating_sub(self.ends_ns[0]);
-        if span_ns * 1000 >= WORK_PS {
+        let me = self.callers.me();
+        let is_fresh = std::mem::replace(&mut me.is_fresh, false);
+        // A call that has waited for its time finds the caches as others have left them.
+        let has_turned = is_fresh && me.access == Access::Orders;
+        let ends_ns = self.ends_ns[usize::from(has_turned)];
+        let span_ns = now_ns.saturating_sub(since_ns).saturating_sub(ends_ns);
+        if span_ns * 1000 >= WORK_PS || me.access.is_charged() && is_fresh {
             self.charge(span_ns * 1000);
+        } else if me.access.is_charged() {
+            me.looked_ns += span_ns;
         }
+    }
+
+    /// What the library has done in looks is charged: it has not waited after them.
+    pub(super) fn charge_looks(&mut self) {
+        let span_ns = std::mem::take(&mut self.callers.me().looked_ns);
+        self.charge(span_ns * 1000);
     }
 
     /// The same, if the clock has to be looked at for it.
