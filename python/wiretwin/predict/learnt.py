@@ -74,7 +74,8 @@ EDITIONS = {
     "script has imported what it uses",
     9: "first calls are fitted to four times as many launches; under the MPI library itself, what the "
     "library does within a call besides its messages is charged",
-    10: "under Open MPI itself, windows of one host lie in memory, as in a real run",
+    10: "under Open MPI itself, windows of one host lie in memory, as in a real run; under any MPI library, "
+    "what a program waits for without its core between calls (files) is charged",
 }
 """What of a prediction each edition of the model has changed; a change of what is priced makes a new one."""
 EDITION = max(EDITIONS)
