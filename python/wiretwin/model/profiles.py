@@ -375,7 +375,7 @@ def _library_prices(
         "rpc_head": path(of(software, "rpc_head_us") * own),
         "xdr_item": path(of(software, "xdr_item_us") * own),
         "record_mark": path(of(software, "record_mark_us") * own),
-        "forward": path(of(software, "forward_us") * own),
+        "forward": path(of(software, library) * of(software, "forward_factor") * own),
     }
 
 
