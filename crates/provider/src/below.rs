@@ -99,6 +99,15 @@ impl Below {
         of_either!(self, one => one.completion())
     }
 
+    /// Makes progress; for long where the rank waits and nobody else wants its core.
+    #[inline]
+    pub(crate) fn look_on(&mut self, wait: Wait) {
+        match self {
+            Self::Direct(one) if wait != Wait::Yield => one.look_on(),
+            _ => self.progress(),
+        }
+    }
+
     #[inline]
     pub(crate) fn progress(&mut self) {
         match self {

@@ -230,7 +230,7 @@ impl Ep {
     pub(crate) unsafe fn progress(ep: *mut Self, reader: &mut Reader) {
         // SAFETY: the caller's promise.
         let ep = unsafe { &mut *ep };
-        ep.below.progress();
+        ep.below.look_on(ep.wait);
         ep.below.give_way(ep.wait);
         while reader.has_room()
             && let Some(completion) = ep.below.completion()

@@ -180,6 +180,8 @@ pub struct Endpoint {
     /// Turns, and those without a frame since the last that had one.
     turn: u32,
     idle: u32,
+    /// The caller has begun an operation since it was last told that there was nothing.
+    has_begun: bool,
     is_short: bool,
     crowd: sleep::Crowd,
     /// Some peers are reached by datagrams.
@@ -272,6 +274,7 @@ impl Endpoint {
             run: Run::default(),
             turn: 0,
             idle: 0,
+            has_begun: false,
             is_short: false,
             crowd: sleep::Crowd::default(),
             by_datagrams: false,
@@ -359,6 +362,7 @@ impl Endpoint {
     /// If there is no peer of this number.
     pub unsafe fn send(&mut self, peer: usize, message: Outgoing) -> Result<(), Busy> {
         let Outgoing { bytes, length, tag, data, context } = message;
+        self.has_begun = true;
         if self.peers[peer].is_gone {
             self.inbox.sent(context, length, tag, peer, Some(Trouble::PeerGone));
             return Ok(());
@@ -419,6 +423,7 @@ impl Endpoint {
     /// # Safety
     /// The buffer is left alone until the completion.
     pub unsafe fn receive(&mut self, pattern: Pattern, receive: Receive) {
+        self.has_begun = true;
         // SAFETY: the caller's promise.
         let clear = unsafe { self.inbox.post(pattern, receive) };
         self.answer(clear);

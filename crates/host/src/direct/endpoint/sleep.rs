@@ -33,6 +33,13 @@ const LONG: u32 = 3;
 const NAPS: u32 = 16;
 /// The longest turn of a caller that does nothing but ask: one who does more between two has a use for the core.
 const ASKING: Span = Span::from_us(2);
+/// Turns of one call by such a caller: as long as an answer takes from another host.
+const LOOKS: u32 = 128;
+/// The longest time from one such call to the next in which nobody has taken the core that the caller offered: an offer takes
+/// half of it, and two that are taken, by one that waits too, take longer.
+const UNTAKEN_OFFER: Span = Span::from_us(1);
+/// After a call that was far from the last, so many have one turn each.
+const FAR: u32 = 64;
 
 /// What is known of those who want this thread's core.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,6 +52,9 @@ pub(super) struct Crowd {
     /// The turn of the last offer or sleep, and when that was over.
     turn: u32,
     at: Span,
+    /// When a caller of [`Endpoint::look_on`] was last told that there was nothing, and calls that are to have one turn.
+    looked_at: Span,
+    far: u32,
 }
 
 impl Endpoint {
@@ -85,6 +95,33 @@ impl Endpoint {
         let _ = poll(&mut wakers, Some(&timespec(limit)));
         drop(wakers);
         self.attend();
+    }
+
+    /// Makes progress for whoever waits. A caller that has begun an operation and asks, or has asked just before and was told
+    /// that there is nothing, may let others have its core whenever it is told so, for which nobody asks, and which takes
+    /// longer than to look; so there are more turns in one call. Not where the last such calls were far from each other:
+    /// others had the core between them, or the caller has a use for it.
+    #[inline]
+    pub fn look_on(&mut self) {
+        let has_begun = std::mem::take(&mut self.has_begun);
+        self.progress();
+        if self.has_completions() {
+            return;
+        }
+        let crowd = &mut self.crowd;
+        if !has_begun && self.clock.now() - crowd.looked_at > UNTAKEN_OFFER {
+            crowd.far = FAR;
+        }
+        if crowd.far == 0 && crowd.left == 0 {
+            for _ in 1..LOOKS {
+                self.progress();
+                if self.has_completions() {
+                    return;
+                }
+            }
+        }
+        let crowd = &mut self.crowd;
+        (crowd.far, crowd.looked_at) = (crowd.far.saturating_sub(1), self.clock.now());
     }
 
     /// Lets others have this thread's core now and then, for whoever has found nothing to do for some turns. Where
