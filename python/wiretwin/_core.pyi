@@ -201,6 +201,8 @@ class World:
         is not (its number, and why), or the program spawns more processes than the world has ranks for (how
         many).
         """
+    def begun_ps(self, rank: int) -> int:
+        """Return when a rank first had a core: 0, or later where it shares cores and another came before."""
     def now_ps(self, rank: int) -> int:
         """Return a rank's clock; see `shares_cores`."""
     def blocked(self) -> list[tuple[int, str, str, int]]:

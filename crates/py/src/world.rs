@@ -311,6 +311,10 @@ impl World {
         self.inner.rank_now(rank).map(|now| now.as_ps()).map_err(refused)
     }
 
+    fn begun_ps(&self, rank: u32) -> PyResult<u64> {
+        self.inner.rank_begun(rank).map(|begun| begun.as_ps()).map_err(refused)
+    }
+
     fn blocked(&self) -> Vec<(u32, String, String, i32)> {
         self.inner.blocked().into_iter().map(told).collect()
     }

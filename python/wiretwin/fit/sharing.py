@@ -13,9 +13,10 @@ gets beside one that waits for it.
 A library may hand the core on in some calls and keep it in others. So two ranks on one core also exchange
 messages by calls of other kinds (`KEEPING`), and of these those are told that take a time slice.
 
-Whatever else runs on that core gets its slices, too, and a message that waits for one takes a thousand times
-as long; a slice is cut short by it. So a launch's fastest exchange counts, its fastest computation, and its
-longest slice.
+A kernel that is fair has a rank look more than once before the other one has its turn, which the fastest
+exchange is spared. Whatever else runs on that core gets its slices, too: a message that waits for one takes a
+thousand times as long, and a slice is cut short by it. So the median exchange of a launch counts, its fastest
+computation, and its longest slice.
 """
 
 from __future__ import annotations
@@ -86,12 +87,12 @@ def sharing(samples: pl.DataFrame, layer: Layer, confidence: float) -> Sharing |
 
     size = int(found["one_core"]["bytes"][0])
     overheads_us = (layer.at("overhead_send", size) + layer.at("overhead_recv", size)) / 1e3
-    fastest, longest = pl.col("each_ns").min(), pl.col("each_ns").max()
-    one_core, kept = figure("one_core", fastest, 0.5e-3), figure("slice", longest, 1e-6)
+    typical, longest = pl.col("each_ns").median(), pl.col("each_ns").max()
+    one_core, kept = figure("one_core", typical, 0.5e-3), figure("slice", longest, 1e-6)
     return Sharing(
         idle="spin" if one_core.value > _SPINS * 1e3 * kept.value else "yield",
         one_core_us=one_core,
-        turn_us=figure("one_core", fastest, 0.5e-3, overheads_us),
+        turn_us=figure("one_core", typical, 0.5e-3, overheads_us),
         slice_ms=kept,
         kept_share=share,
         keeping=tuple(

@@ -84,6 +84,8 @@ class SimulatedRun:
     ----------
     ranks
         How many ranks.
+    begin_ps
+        The clock of each rank when it first had a core, in picoseconds: that of its program begins then.
     end_ps
         The clock of each rank at its end, in picoseconds.
     totals_ps
@@ -111,6 +113,7 @@ class SimulatedRun:
     """
 
     ranks: int
+    begin_ps: list[int]
     end_ps: list[int]
     totals_ps: dict[str, npt.NDArray[np.uint64]]
     timeline: dict[str, npt.NDArray[Any]] | None
@@ -128,8 +131,8 @@ class SimulatedRun:
 
     @property
     def seconds(self) -> float:
-        """The end of the slowest rank, in seconds."""
-        return max(self.end_ps) / 1e12
+        """The time of the slowest rank, each from its own beginning, in seconds."""
+        return max(end - begin for begin, end in zip(self.begin_ps, self.end_ps, strict=True)) / 1e12
 
     def output(self) -> str:
         """Return what the ranks printed, in rank order, without prefixes."""
@@ -625,6 +628,7 @@ def _result(runtime: Runtime, views: Sequence[RankView], seed: int, timeline: bo
         )
     return SimulatedRun(
         ranks=runtime.size,
+        begin_ps=[world.begun_ps(rank) for rank in range(runtime.size)],
         end_ps=[world.now_ps(rank) for rank in range(runtime.size)],
         totals_ps=dict(world.totals()),
         timeline=dict(world.timeline()) if timeline else None,

@@ -75,7 +75,9 @@ EDITIONS = {
     9: "first calls are fitted to four times as many launches; under the MPI library itself, what the "
     "library does within a call besides its messages is charged",
     10: "under Open MPI itself, windows of one host lie in memory, as in a real run; under any MPI library, "
-    "what a program waits for without its core between calls (files) is charged",
+    "what a program waits for without its core between calls (files) is charged; ranks of a script that "
+    "share a core find a message at their next look, not while the core is handed on, their time begins "
+    "with their first turn, and all are loaded before the first of them is measured",
 }
 """What of a prediction each edition of the model has changed; a change of what is priced makes a new one."""
 EDITION = max(EDITIONS)
@@ -83,10 +85,11 @@ SETUPS = {
     "host": "one host, a core for each rank",
     "crowded": "one host, more ranks than cores",
     "hosts": "several hosts, a core for each rank",
-    "testbed": "several hosts on the cores of one machine",
+    "testbed": "several hosts on the cores of one machine, which has one for each rank",
+    "packed": "several hosts on the cores of one machine, which has fewer than ranks",
 }
 SETUPS |= {f"library-{name}": f"{what}, the MPI library itself" for name, what in SETUPS.items()}
-_BY_CORE, _ON_TWO_CORES = 7, ("crowded", "testbed")
+_BY_CORE, _ON_TWO_CORES = 7, ("crowded", "testbed", "packed")
 """Before this edition the share of computation was that of the busiest rank, wherever others shared its
 core: in these set-ups, all of which were on two cores."""
 TAILS = (2, 4, 8, 16, 32)
@@ -103,7 +106,13 @@ _HALVINGS = 24
 _SHARES = np.geomspace(0.005, 1.0, 11)
 _FIXED_S = np.geomspace(1e-6, 1e-2, 9)
 #: The set-ups that serve for one that is not on record, the nearest first.
-_INSTEAD = {"hosts": ("testbed", "host"), "testbed": ("hosts", "crowded"), "crowded": ("host",), "host": ()}
+_INSTEAD = {
+    "hosts": ("testbed", "host"),
+    "testbed": ("hosts", "packed", "host"),
+    "packed": ("testbed", "crowded", "hosts"),
+    "crowded": ("packed", "host"),
+    "host": (),
+}
 
 
 @dataclass(frozen=True)

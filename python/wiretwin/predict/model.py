@@ -355,10 +355,13 @@ class Site:
 
         With `library` the MPI library itself runs, and not this project's own in its place.
         """
+        crowded = self.ranks > twin.host.cores
         if self.network is None:
-            kind = "host" if self.ranks <= twin.host.cores else "crowded"
+            kind = "crowded" if crowded else "host"
+        elif isinstance(self.network, Network) and self.network.shares_cores:
+            kind = "packed" if crowded else "testbed"
         else:
-            kind = "testbed" if isinstance(self.network, Network) and self.network.shares_cores else "hosts"
+            kind = "hosts"
         return f"library-{kind}" if library else kind
 
     def notes(self, twin: Twin | None) -> list[str]:

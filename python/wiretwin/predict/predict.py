@@ -439,7 +439,7 @@ class Forecast:
                 source = Aggregated([Pass(durations, used[0].digests, asleep_ps=asleep)])
             if self.kind == "measured" or worlds or network != self.network:
                 runs = [self._simulate(source, json.dumps(one)) for one in worlds or [network]]
-                by_deal = [max(one.end_ps) / 1e12 for one, _ in runs]
+                by_deal = [one.seconds for one, _ in runs]
                 at = by_deal.index(median_low(by_deal))
                 run, recording = runs[at]
             else:
@@ -447,9 +447,7 @@ class Forecast:
             other_paths = [text for text in run.warnings if text not in self.warnings]
             chosen = run.compute.durations_ps
             model = _as_run(run, _sent(recording))
-            ends = [
-                max(self._simulate(source, one)[0].end_ps) / 1e12 for one in self._twin_ends(state, dealt, at)
-            ]
+            ends = [self._simulate(source, one)[0].seconds for one in self._twin_ends(state, dealt, at)]
             if self.kind == "measured":
                 by_pass = _with_passes(model.seconds, used, chosen, self._ranks_a_core())
         else:
@@ -512,7 +510,7 @@ class Forecast:
         """Return how many ranks share a core where the most do."""
         if self.twin is None:
             return 1
-        together = self.site.network is None or self.site.setup(self.twin) == "testbed"
+        together = self.site.network is None or self.site.setup(self.twin) in ("testbed", "packed")
         return -(-(self.ranks if together else self.site.ranks_per_host) // self.twin.host.cores)
 
     def _simulate(
@@ -601,6 +599,7 @@ class Trace:
         run_again(self.recording, world, durations_ps, asleep_ps)
         again = replace(
             self.run,
+            begin_ps=[world.begun_ps(rank) for rank in range(self.run.ranks)],
             end_ps=[world.now_ps(rank) for rank in range(self.run.ranks)],
             totals_ps=dict(world.totals()),
             timeline=dict(world.timeline()) if keep else None,
@@ -619,12 +618,14 @@ def _as_run(run: SimulatedRun, messages: int) -> Modelled:
     per_rank = []
     for rank in range(run.ranks):
         parts = {f"{kind}_s": float(run.totals_ps[f"{kind}_ps"][rank]) / 1e12 for kind in timeline.KINDS}
-        per_rank.append(ModelledRank(rank=rank, total_s=run.end_ps[rank] / 1e12, **parts))
+        begin_s = run.begin_ps[rank] / 1e12
+        parts["waiting_s"] -= begin_s  # for its first turn on a core that it shares: its clock stands yet
+        per_rank.append(ModelledRank(rank=rank, total_s=run.end_ps[rank] / 1e12 - begin_s, **parts))
     kept = None
     if run.timeline is not None:
         places = [f"{Path(file).name}:{line}" for file, line in run.sites]
         kept = Timeline(run.timeline, run.names, places, run.coarse_ps)
-    return Modelled(max(run.end_ps) / 1e12, per_rank, run.digest, messages, kept)
+    return Modelled(run.seconds, per_rank, run.digest, messages, kept)
 
 
 def _aggregate(passes: Sequence[Pass], statistic: Statistic) -> list[list[int]]:

@@ -2,7 +2,9 @@
 
 Each process runs one rank of the program with the recorded answers of the world (see
 `wiretwin.mpi.recording`), so computation is measured with the caches and the memory traffic that the
-real run will have: as many ranks at once as the host has cores, all started together.
+real run will have: as many ranks at once as the host has cores, all started together. Where there are more
+ranks than cores, all of them are loaded before the first runs: what a rank has in a cache when its program
+begins, it shares with the others of its core.
 
 `python -m wiretwin.predict.solo SPEC READY GO` is the process: SPEC is a pickled `Spec`; a byte on
 the descriptor READY says that it stands at the start, a byte on GO lets it run.
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from wiretwin.mpi.recording import Recording
     from wiretwin.states import Ends
 
+#: So many ranks a core are loaded at once.
+_LOADED = 4
 #: The longest that a rank waits for the other to tell how far away it is: both have just been let go, and
 #: at the end one may have had more to do.
 _MEET_S, _PART_S = 1.0, 10.0
@@ -98,7 +102,7 @@ def measure(
     cpus = sorted(os.sched_getaffinity(0))
     ranks = len(recording.traces)
     wanted = range(ranks) if chosen is None else chosen
-    parts: list[Part] = []
+    batches = []
     with scratch.folder(what="solo") as folder:
         for first in range(0, len(wanted), len(cpus)):
             batch = []
@@ -129,46 +133,76 @@ def measure(
                         place == 0,
                     )
                 )
-            parts += _side_by_side(batch, folder, limit_s)[: last - first]
-    return parts
+            batches.append(batch)
+        found = []
+        for first in range(0, len(batches), _LOADED):
+            found += _in_turn(batches[first : first + _LOADED], folder, limit_s)
+    return found[: len(wanted)]
 
 
-def _side_by_side(specs: Sequence[Spec], scratch: Path, limit_s: float) -> list[Part]:
-    deadline = time.monotonic() + limit_s
+def _in_turn(batches: Sequence[Sequence[Spec]], folder: Path, limit_s: float) -> list[Part]:
+    """Load all ranks, and run a batch after the other; `limit_s` is for each of them, and for the loading."""
     with contextlib.ExitStack() as stack:
-        ready_read, ready_write = _pipe(stack)
-        go_read, go_write = _pipe(stack)
-        children: list[tuple[Spec, subprocess.Popen[bytes], Path]] = []
-        for spec in specs:
-            path = scratch / f"spec-{spec.rank}"
-            path.write_bytes(pickle.dumps(spec))
-            argv = [
-                sys.executable,
-                "-P",
-                "-m",
-                "wiretwin.predict.solo",
-                str(path),
-                str(ready_write),
-                str(go_read),
-            ]
-            running, _, err = stack.enter_context(
-                process.child(argv, env=process.single_threaded(), pass_fds=(ready_write, go_read))
-            )
-            children.append((spec, running, err))
-        waiting = len(children)
+        loaded = [_load(batch, folder, stack, limit_s) for batch in batches]
+        deadline = time.monotonic() + limit_s
+        ready = all(one.stand(deadline) for one in loaded)
+        for one in loaded:
+            one.run(time.monotonic() + limit_s if ready else deadline)
+        return [pickle.loads(spec.result.read_bytes()) for batch in batches for spec in batch]
+
+
+def _load(specs: Sequence[Spec], folder: Path, stack: contextlib.ExitStack, limit_s: float) -> _Batch:
+    ready_read, ready_write = _pipe(stack)
+    go_read, go_write = _pipe(stack)
+    children: list[tuple[Spec, subprocess.Popen[bytes], Path]] = []
+    for spec in specs:
+        path = folder / f"spec-{spec.result.name}"
+        path.write_bytes(pickle.dumps(spec))
+        argv = [
+            sys.executable,
+            "-P",
+            "-m",
+            "wiretwin.predict.solo",
+            str(path),
+            str(ready_write),
+            str(go_read),
+        ]
+        running, _, err = stack.enter_context(
+            process.child(argv, env=process.single_threaded(), pass_fds=(ready_write, go_read))
+        )
+        children.append((spec, running, err))
+    return _Batch(children, ready_read, go_write, limit_s)
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Ranks that run at once: their processes, where each says that it is loaded, and what lets them go."""
+
+    children: list[tuple[Spec, subprocess.Popen[bytes], Path]]
+    ready: int
+    go: int
+    limit_s: float
+
+    def stand(self, deadline: float) -> bool:
+        """Wait until all stand at the start; `False` if one has ended, or time is up."""
+        waiting = len(self.children)
         while waiting:
-            if select.select([ready_read], [], [], 0.05)[0]:
-                waiting -= len(os.read(ready_read, waiting))
-            elif time.monotonic() > deadline or any(one.poll() is not None for _, one, _ in children):
-                break
-        os.write(go_write, b"g" * len(children))
-        for spec, running, err in children:
+            if select.select([self.ready], [], [], 0.05)[0]:
+                waiting -= len(os.read(self.ready, waiting))
+            elif time.monotonic() > deadline or any(one.poll() is not None for _, one, _ in self.children):
+                return False
+        return True
+
+    def run(self, deadline: float) -> None:
+        """Let all go, and wait for their ends."""
+        os.write(self.go, b"g" * len(self.children))
+        for spec, running, err in self.children:
             try:
                 status = running.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
                 raise DepartureError(
                     f"{spec.program.name}: rank {spec.rank}, run alone to measure its computation, did not "
-                    f"end within {limit_s:g} s"
+                    f"end within {self.limit_s:g} s"
                 ) from None
             if status == SimulationError.exit_code:
                 raise departed(spec.program, spec.rank, err.read_text("utf-8", "replace").strip())
@@ -178,7 +212,6 @@ def _side_by_side(specs: Sequence[Spec], scratch: Path, limit_s: float) -> list[
                     f"{spec.program.name}: rank {spec.rank}, run alone to measure its computation, ended "
                     f"with {process.ending(status)}:\n" + "\n".join(words)
                 )
-        return [pickle.loads(spec.result.read_bytes()) for spec, _, _ in children]
 
 
 def departed(program: Path, rank: int, detail: str = "") -> DepartureError:

@@ -102,6 +102,17 @@ impl Ranks {
         of_either!(self, one => one.rank_now(rank))
     }
 
+    /// When a rank first had a core: not at once where it shares cores, and another came before it.
+    ///
+    /// # Errors
+    /// [`OpError`] where there is no such rank.
+    pub fn rank_begun(&self, rank: u32) -> Result<SimTime, OpError> {
+        match self {
+            Self::Costs(world) => world.rank_begun(rank),
+            Self::Local(local) => local.rank_now(rank).map(|_| SimTime::ZERO),
+        }
+    }
+
     /// A rank's time so far by kind, in the order of [`Kind::ALL`](wiretwin_record::timeline::Kind::ALL); the sum
     /// is its clock.
     ///

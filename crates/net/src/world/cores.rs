@@ -81,6 +81,8 @@ struct Sharer {
     /// Its number among those that take turns on its core.
     member: u32,
     place: Place,
+    /// When it had its core for the first time.
+    begun: Option<u64>,
     /// Since when its program sleeps.
     asleep: Option<u64>,
     actions: VecDeque<Action>,
@@ -160,6 +162,7 @@ impl Cores {
             queue,
             member: turns.map_or(0, Turns::join),
             place: Place::Off,
+            begun: None,
             asleep: None,
             actions: VecDeque::new(),
             burn: None,
@@ -168,6 +171,11 @@ impl Cores {
             entered: false,
         });
         (self.sharers.len() - 1) as u32
+    }
+
+    /// When a sharer had its core for the first time: 0 for one that never had it.
+    pub(super) fn begun(&self, number: u32) -> u64 {
+        self.sharers[number as usize].begun.unwrap_or(0)
     }
 
     fn queue(&mut self, queue: u32) -> &mut RunQueue {
@@ -259,6 +267,7 @@ impl World {
         state.epoch = state.epoch.wrapping_add(1);
         let sharer = &mut self.cores.sharers[number as usize];
         sharer.place = Place::On(core);
+        sharer.begun.get_or_insert(now);
         let rank = sharer.rank;
         if let Some(burn) = &mut sharer.burn {
             burn.started = now;

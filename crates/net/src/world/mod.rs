@@ -194,6 +194,16 @@ impl World {
         Ok(SimTime::from_ps(self.ranks[rank as usize].clock))
     }
 
+    /// When a rank first had a core: not at once where it shares cores, and another came before it.
+    ///
+    /// # Errors
+    /// [`OpError::NoSuchRank`].
+    pub fn rank_begun(&self, rank: u32) -> Result<SimTime, OpError> {
+        self.check_rank(rank)?;
+        let sharer = self.ranks[rank as usize].sharer;
+        Ok(SimTime::from_ps(if sharer == NONE { 0 } else { self.cores.begun(sharer) }))
+    }
+
     /// Whether a rank shares cores with others of its node, there being fewer cores than ranks.
     ///
     /// # Panics

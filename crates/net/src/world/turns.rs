@@ -12,6 +12,8 @@
 //!
 //! In some calls a rank that waits looks again and again and offers its core to nobody: its turn is a time slice.
 //!
+//! A turn begins with a look; what comes for a rank after it, while the core is handed on, it finds in its next one.
+//!
 //! Nothing is simulated look by look: a turn is one step, however long, and rounds of ranks that have all had as
 //! much are left out.
 
@@ -109,8 +111,8 @@ impl Turns {
         self.work(self.whose, now - self.since);
     }
 
-    /// Of ranks that want the core, none of which sleeps, the one whose turn begins first, and when that is: `now` if it
-    /// is under way. Nobody has had anything to do since one left.
+    /// Of ranks that want the core, none of which sleeps, the one that looks first, and when that is. Nobody has had
+    /// anything to do since one left.
     pub(super) fn first(&mut self, wanting: impl Iterator<Item = u32>, now: u64) -> Option<(u64, u32)> {
         let mut wants = vec![false; self.had.len()];
         wanting.for_each(|member| wants[member as usize] = true);
@@ -122,16 +124,28 @@ impl Turns {
         if self.length() == 0 {
             return Some((now, any));
         }
-        if wants[self.whose as usize] {
-            return Some((now, self.whose));
+        if wants[self.whose as usize]
+            && let Some(look) = self.look(now)
+        {
+            return Some((look, self.whose));
         }
         let mut ahead = self.clone();
+        ahead.next();
         while !wants[ahead.whose as usize] {
             if !ahead.next() {
                 return Some((now, any));
             }
         }
         Some((ahead.since, ahead.whose))
+    }
+
+    /// When the rank whose turn is under way looks next, if it does again before it hands the core on.
+    fn look(&self, now: u64) -> Option<u64> {
+        if self.keeps[self.whose as usize] {
+            return Some(now);
+        }
+        let look = (now - self.since).next_multiple_of(self.turn);
+        (look == 0 || look + self.turn <= self.length()).then_some(self.since + look)
     }
 
     /// Goes on to the turn that is under way at `now`.
@@ -217,12 +231,13 @@ mod tests {
         for fair in [false, true] {
             let mut turns = members(3, fair);
             turns.leave(0, 100, true, false);
-            // 0 looks from 100 to 110, 1 to 120, 2 to 130, and again.
-            assert_eq!(begin(&turns, 105), [105, 110, 120]);
+            // 0 looks at 100, 1 at 110, 2 at 120, and again.
+            assert_eq!(begin(&turns, 100), [100, 110, 120]);
+            assert_eq!(begin(&turns, 105), [130, 110, 120]);
             assert_eq!(begin(&turns, 110), [130, 110, 120]);
-            assert_eq!(begin(&turns, 115), [130, 115, 120]);
-            assert_eq!(begin(&turns, 139), [139, 140, 150]);
-            assert_eq!(begin(&turns, 3_000_139), [3_000_139, 3_000_140, 3_000_150]);
+            assert_eq!(begin(&turns, 115), [130, 140, 120]);
+            assert_eq!(begin(&turns, 139), [160, 140, 150]);
+            assert_eq!(begin(&turns, 3_000_139), [3_000_160, 3_000_140, 3_000_150]);
         }
     }
 
@@ -246,11 +261,12 @@ mod tests {
         let mut turns = members(2, true);
         turns.work(0, 500);
         turns.leave(0, 500, true, false);
-        // 0 looks to 510; 1 from then on until it has had those 510 too, and then both by turns.
-        assert_eq!(begin(&turns, 505), [505, 510]);
+        // 0 looks at 500; 1 from 510 on until it has had those 510 too, and then both by turns.
+        assert_eq!(begin(&turns, 505), [1020, 510]);
         assert_eq!(begin(&turns, 600), [1020, 600]);
-        assert_eq!(begin(&turns, 1019), [1020, 1019]);
-        assert_eq!(begin(&turns, 1025), [1025, 1030]);
+        assert_eq!(begin(&turns, 1001), [1020, 1010]);
+        assert_eq!(begin(&turns, 1019), [1020, 1030]);
+        assert_eq!(begin(&turns, 1025), [1040, 1030]);
         // What it has looked for in vain, it is not given again.
         turns.begin(700);
         turns.work(1, 320);
@@ -278,14 +294,14 @@ mod tests {
         let mut turns = members(2, false);
         turns.leave(0, 100, true, true);
         assert_eq!(begin(&turns, 105), [105, 500]);
-        assert_eq!(begin(&turns, 505), [510, 505]);
-        assert_eq!(begin(&turns, 4100 + 100 + 405), [4610, 4605]);
+        assert_eq!(begin(&turns, 505), [510, 910]);
+        assert_eq!(begin(&turns, 4100 + 100 + 405), [4610, 5010]);
         let mut turns = members(2, true);
         turns.work(1, 900);
         turns.leave(0, 100, true, true);
         // It is owed 900, and has had 1200 when the third slice ends; the other one is owed 300 then.
         assert_eq!(begin(&turns, 105), [105, 1300]);
-        assert_eq!(begin(&turns, 1305), [1600, 1305]);
+        assert_eq!(begin(&turns, 1305), [1600, 1310]);
     }
 
     #[test]
@@ -297,7 +313,7 @@ mod tests {
         // 1 and 2 by turns, which have had 0 both.
         let others = |now| [1, 2].map(|member| begins(&turns, member, now));
         assert_eq!(others(300), [300, 310]);
-        assert_eq!(others(1_000_305), [1_000_305, 1_000_310]);
+        assert_eq!(others(1_000_305), [1_000_320, 1_000_310]);
         turns.wake(0, 1_000_310, true);
         assert!(turns.had[0] <= turns.had[1] && turns.had[1] - turns.had[0] <= 10, "{:?}", turns.had);
         // One alone, whom nobody looked beside, has the core at once.
