@@ -45,14 +45,13 @@ from wiretwin.predict.compare import LOST, compare
 from wiretwin.predict.executable import predict_executable
 from wiretwin.predict.live import Job, run_interleaved
 from wiretwin.predict.predict import predict
-from wiretwin.predict.records import DEFAULT_PASSES
 from wiretwin.stacks.simulated import is_executable
 from wiretwin.testbed import Testbed, parse_link
 from wiretwin.twin import Twin
 
 BEGIN, END = "<!-- strangers: begin -->", "<!-- strangers: end -->"
 RANKS = (2, 4)
-PASSES, LAUNCHES = DEFAULT_PASSES, 7
+LAUNCHES = 7
 #: Of programs that take longer than this, a few launches say enough, and more would take too long.
 LONG_S, LAUNCHES_OF_LONG = 4.0, 3
 LIMIT_S = 40.0
@@ -139,7 +138,6 @@ def one_case(setup: Setup, listed: Listed, folder: Path, out: Path, ranks: int) 
                 twin=setup.twin,
                 ranks=ranks,
                 network=setup.network,
-                passes=PASSES,
                 limit_s=LIMIT_S,
                 out=Path(scratch, "predicted"),
             )

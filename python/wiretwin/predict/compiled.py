@@ -48,7 +48,7 @@ def predict_compiled(
     ranks: int = 2,
     network: AnyNetwork | None = None,
     ranks_per_host: int | None = None,
-    passes: int = DEFAULT_PASSES,
+    passes: int | None = None,
     statistic: Statistic = "median",
     seed: int = DEFAULT_SEED,
     out: str | Path | None = None,
@@ -85,6 +85,7 @@ def predict_compiled(
     InputError, ProgramError
         When an input is wrong; when a run fails or does not end in time.
     """
+    passes = DEFAULT_PASSES if passes is None else passes
     if not 1 <= passes <= 1000:
         raise InputError(key="--passes", value=passes, allowed="1 to 1000")
     say = on_stage or (lambda _: None)

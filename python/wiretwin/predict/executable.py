@@ -95,7 +95,7 @@ def predict_executable(
     layer: str | None = None,
     network: AnyNetwork | None = None,
     ranks_per_host: int | None = None,
-    passes: int = DEFAULT_PASSES,
+    passes: int | None = None,
     statistic: Statistic = "median",
     compute_ps: int | None = None,
     seed: int = DEFAULT_SEED,
@@ -139,6 +139,7 @@ def predict_executable(
     """
     path = Path(program).absolute()
     library = simulated.needed(path)
+    passes = DEFAULT_PASSES if passes is None else passes
     if not 1 <= passes <= 1000:
         raise InputError(key="--passes", value=passes, allowed="1 to 1000")
     if not 0 <= seed < 1 << 64:

@@ -34,6 +34,8 @@ from wiretwin.predict.model import LAYER, AnyNetwork, Side, Site, deals
 from wiretwin.predict.records import (
     DEFAULT_PASSES,
     DEFAULT_SEED,
+    SHORT_PASSES,
+    SHORT_PS,
     ComputeNote,
     InState,
     ModelledRank,
@@ -99,7 +101,7 @@ def predict(
     layer: str | None = None,
     network: AnyNetwork | None = None,
     ranks_per_host: int | None = None,
-    passes: int = DEFAULT_PASSES,
+    passes: int | None = None,
     statistic: Statistic = "median",
     compute_ps: int | None = None,
     replay: str | Path | None = None,
@@ -134,7 +136,7 @@ def predict(
     ranks_per_host
         With a network, how many ranks a host takes before the next one is filled; 1 by default.
     passes
-        How often the computation is measured.
+        How often the computation is measured; unless told, 5 times, or 15 where no rank computes for 10 ms.
     statistic
         What is made of the passes, stretch by stretch.
     compute_ps
@@ -181,7 +183,7 @@ def predict(
         say("recording the messages")
         forecast.record()
         for number in range(forecast.passes_to_make):
-            say(f"measuring the computation, pass {number + 1} of {passes}")
+            say(f"measuring the computation, pass {number + 1} of {forecast.passes_to_make}")
             forecast.measure()
     except (NotSimulatedError, DepartureError) as error:
         if forecast.site.local is not None or replay is not None:
@@ -227,7 +229,7 @@ class Forecast:
         layer: str | None = None,
         network: AnyNetwork | None = None,
         ranks_per_host: int | None = None,
-        passes: int = DEFAULT_PASSES,
+        passes: int | None = None,
         statistic: Statistic = "median",
         compute_ps: int | None = None,
         replay: str | Path | None = None,
@@ -237,7 +239,7 @@ class Forecast:
         keep: bool = True,
     ) -> None:
         self.path = script.checked(program)
-        if not 1 <= passes <= 1000:
+        if passes is not None and not 1 <= passes <= 1000:
             raise InputError(key="--passes", value=passes, allowed="1 to 1000")
         if not 0 <= seed < 1 << 64:
             raise InputError(key="--seed", value=seed, allowed="0 to 2^64 - 1")
@@ -262,7 +264,8 @@ class Forecast:
         if replay is not None:
             self.earlier = earlier_compute(Path(replay), self.path, args, ranks)
             self.source, self.kind = Replay(self.earlier), "replayed"
-        self.passes_to_make = passes if self.kind == "measured" else 0
+        self._more = passes is None
+        self.passes_to_make = (passes or DEFAULT_PASSES) if self.kind == "measured" else 0
         self.passes: list[Pass] = []
         self._blocked: list[list[dict[str, int]]] = []
         self._alike: list[list[int]] = []
@@ -280,6 +283,8 @@ class Forecast:
                 f"{self.path.name} never communicates: what is predicted is its computation alone"
             )
         longest_ps = max(map(sum, self.run.compute.durations_ps))
+        if self._more and self.passes_to_make and longest_ps < SHORT_PS:
+            self.passes_to_make = SHORT_PASSES
         if self.passes_to_make and longest_ps <= self.negligible_ps:
             self.passes, self.passes_to_make = [self.run.compute], 0
             self.warnings.append(

@@ -31,6 +31,8 @@ MOST_BYTES = 1 << 30
 
 DEFAULT_SEED = 1
 DEFAULT_PASSES = 5
+SHORT_PS, SHORT_PASSES = 10_000_000_000, 15
+"""Where no rank computes for longer, launches differ by a tenth or more, and more passes are made."""
 """How often the computation is measured, if nobody says otherwise."""
 
 Statistic = Literal["median", "minimum"]

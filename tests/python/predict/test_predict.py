@@ -19,7 +19,7 @@ from wiretwin.predict import solo
 from wiretwin.predict.learnt import errors
 from wiretwin.predict.model import single_host
 from wiretwin.predict.predict import predict
-from wiretwin.predict.records import Prediction, read
+from wiretwin.predict.records import DEFAULT_PASSES, SHORT_PASSES, Prediction, read
 from wiretwin.twin import Twin
 
 PROGRAMS = {
@@ -330,6 +330,13 @@ def test_a_prediction_is_printed_in_every_format(form: str, tmp_path: Path, twin
         assert pl.read_parquet(ended.raw)["wire_s"].to_list() == [part.wire_s for part in made.per_rank]
     else:
         assert ended.out.splitlines()[0] == "rank,total_s,compute_s,endpoint_s,wire_s,waiting_s"
+
+
+def test_a_short_script_is_measured_in_more_passes(twin: Path) -> None:
+    script = Path("short.py")
+    script.write_text(HEAD + "import sys\nif len(sys.argv) > 1:\n    sum(range(3_000_000))\ncomm.Barrier()\n")
+    assert predict(script, twin=twin).compute.passes == SHORT_PASSES
+    assert predict(script, ["long"], twin=twin).compute.passes == DEFAULT_PASSES
 
 
 def test_computation_that_does_not_matter_is_not_measured_again(twin: Path) -> None:
