@@ -8,7 +8,8 @@
 //! - Every rank has a clock, and every picosecond of it is compute, endpoint, wire or waiting.
 //! - An eager send charges its overhead, then flies; its request is complete when it has left. A
 //!   message of one sender does not overtake an earlier one to the same receiver, and their arrivals
-//!   are at least the gap apart.
+//!   are at least the gap apart. The gap is that of messages of one length in a row, each taken in behind the last: where one
+//!   costs its receiver more than the last did, it may arrive so much sooner, and is there no later than a gap after the last.
 //! - Matched messages are taken in while the receiver is inside a suspending call, in the order in
 //!   which they became available, and each charges its overhead (and the copy, if it came before its
 //!   receive was posted). There is no asynchronous progress.

@@ -179,5 +179,12 @@ impl Key for Pair {
 pub(super) struct PairState {
     pub envelope: u64,
     /// `None` before the first data.
-    pub data: Option<u64>,
+    pub data: Option<Last>,
+}
+
+/// The last data of a pair: when they arrive, and what taking them in costs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Last {
+    pub at: u64,
+    pub recv_cost: u64,
 }

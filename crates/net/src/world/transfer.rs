@@ -4,7 +4,7 @@ use wiretwin_msg::matching::Envelope;
 use wiretwin_msg::protocol::{Input, Mode, Next, Protocol, TransferState};
 use wiretwin_units::{Bytes, SimTime, Transmitter};
 
-use super::state::{NONE, Pair, Request, RequestState, State};
+use super::state::{Last, NONE, Pair, Request, RequestState, State};
 use super::{MATCHED, World};
 use crate::model::Reach;
 use crate::queue::Event;
@@ -114,8 +114,12 @@ impl World {
             arrival = arrival.max(latest.envelope);
         }
         if with_data {
-            arrival = arrival.max(latest.data.map_or(0, |data| data + gap));
-            latest.data = Some(arrival);
+            if let Some(last) = latest.data {
+                // A long message is not taken in behind a short one as late as behind its like.
+                let sooner = recv_cost.saturating_sub(last.recv_cost);
+                arrival = arrival.max(last.at + gap.saturating_sub(sooner));
+            }
+            latest.data = Some(Last { at: arrival, recv_cost });
         }
         if with_envelope {
             latest.envelope = arrival;
