@@ -74,8 +74,8 @@ EDITIONS = {
     "script has imported what it uses",
     9: "first calls are fitted to four times as many launches; under the MPI library itself, what the "
     "library does within a call besides its messages is charged",
-    10: "under Open MPI itself, windows of one host lie in memory, as in a real run; under any MPI library, "
-    "what a program waits for without its core between calls (files) is charged; ranks of a script that "
+    10: "under Open MPI itself, windows of one host lie in memory, as in a real run; a long message just "
+    "behind a short one waits for it less; ranks of a script that "
     "share a core find a message at their next look, not while the core is handed on, their time begins "
     "with their first turn, and all are loaded before the first of them is measured",
 }

@@ -15,9 +15,6 @@ pub(super) struct Caller {
     pub is_inside: bool,
     /// The processor time of the thread when its last call ended, nanoseconds.
     pub left_at_ns: u64,
-    /// The time on the wall then, nanoseconds, and how often the thread had given up its core.
-    pub left_at_wall_ns: u64,
-    pub gave_up: i64,
     /// Whether the call is one that does more than to move messages.
     pub works: bool,
     /// What the call does to windows in memory.
@@ -52,8 +49,6 @@ impl Callers {
             call: Call::Waits,
             is_inside: false,
             left_at_ns: 0,
-            left_at_wall_ns: 0,
-            gave_up: 0,
             works: false,
             access: Access::None,
             is_fresh: true,

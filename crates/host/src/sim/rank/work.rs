@@ -9,13 +9,8 @@
 //! the network ends what is measured where a call only moves messages, for the library then does nothing but look again; in
 //! calls that make communicators or windows, or are about files, it goes on with its work.
 //!
-//! What a program waits for between its calls that a real run waits for, too, takes no processor: a file that is written anew,
-//! a page that is read. Where its thread has given up its core by itself, the time on the wall beyond the processor's is charged.
-//!
 //! Where a long message goes into memory that has never been touched, the kernel maps and clears it, for longer than the copy
 //! takes: the twin's copy goes to memory that is there.
-
-use std::sync::atomic::Ordering;
 
 use super::{Access, Phase, Rank};
 use crate::sim::shared::{Ask, AskKind};
@@ -23,9 +18,6 @@ use crate::sim::shared::{Ask, AskKind};
 /// What takes this long or longer is work, picoseconds: a look after it is not one of a row, and it is no part of a
 /// message's costs.
 const WORK_PS: u64 = 2_000_000;
-
-/// Less than this, nanoseconds, is no wait of a program's: the clocks are not read at one instant.
-const LEAST_WAIT_NS: u64 = 10_000;
 
 /// Length from which it is checked whether a message goes into memory that was never touched, bytes.
 const LEAST: u64 = 1 << 14;
@@ -40,9 +32,7 @@ impl Rank {
     pub(super) fn compute(&mut self, now_ns: u64, stretches: u64) {
         let span_ps = if self.given.compute_ps == u64::MAX {
             let since_ns = std::mem::replace(&mut self.callers.me().left_at_ns, now_ns);
-            let had_ns = now_ns.saturating_sub(since_ns);
-            let waited_ns = self.waited_ns(had_ns);
-            (had_ns.saturating_sub(self.ends_ns[usize::from(self.has_turned)]) + waited_ns) * 1000
+            now_ns.saturating_sub(since_ns).saturating_sub(self.ends_ns[usize::from(self.has_turned)]) * 1000
         } else {
             self.given.compute_ps * stretches
         };
@@ -76,33 +66,8 @@ impl Rank {
 
     /// The program goes on in this thread: what it computes begins now, and what was done for the simulator is none of it.
     pub(super) fn go_on(&mut self) {
-        if self.measures() {
-            let me = self.callers.me();
-            me.gave_up = given_up();
-            me.left_at_wall_ns = clock_ns(libc::CLOCK_MONOTONIC);
-        }
         let now_ns = processor_ns();
         self.callers.me().left_at_ns = now_ns;
-    }
-
-    /// How long the program has waited in a stretch for which it had the processor so long, and others did not go on
-    /// meanwhile, nanoseconds. What threads wait for may be each other.
-    fn waited_ns(&mut self, had_ns: u64) -> u64 {
-        if !self.measures() {
-            return 0;
-        }
-        // SAFETY: an atomic of a place inside the mapping.
-        let is_passed_over = unsafe { (*self.slot).is_passed_over.load(Ordering::Acquire) != 0 };
-        let is_one = !is_passed_over && !self.callers.are_several;
-        let now_ns = clock_ns(libc::CLOCK_MONOTONIC);
-        let me = self.callers.me();
-        let took_ns = now_ns.saturating_sub(std::mem::replace(&mut me.left_at_wall_ns, now_ns));
-        let waited_ns = took_ns.saturating_sub(had_ns);
-        if waited_ns < LEAST_WAIT_NS || !is_one {
-            return 0;
-        }
-        let gave_up = given_up();
-        if std::mem::replace(&mut me.gave_up, gave_up) == gave_up { 0 } else { waited_ns }
     }
 
     /// Asks for the computation that is owed.
@@ -213,22 +178,8 @@ pub(super) fn works(function: &[u8]) -> bool {
 
 /// The processor time of this thread, nanoseconds.
 pub(super) fn processor_ns() -> u64 {
-    clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
-}
-
-fn clock_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a place for the time. A system call, for the functions of the C library may tell virtual time.
-    unsafe { libc::syscall(libc::SYS_clock_gettime, clock, &raw mut time) };
+    unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-/// How often this thread has given up its core by itself.
-fn given_up() -> i64 {
-    let mut used = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: a place for what was used, for which zeros stand until it is written.
-    unsafe {
-        libc::getrusage(libc::RUSAGE_THREAD, used.as_mut_ptr());
-        used.assume_init().ru_nvcsw
-    }
 }
