@@ -26,7 +26,7 @@ from wiretwin.papers.run import run_paper
 
 __all__ = ["NOW", "changes", "main", "updated", "values_csv", "with_opened"]
 
-SHOWN_SHARE = 0.01
+SHOWN_SHARE = 0.02
 """A value that changed by less is counted and not listed."""
 NOW = FOLDER / "now"
 """Where the values of each paper lie."""
@@ -174,7 +174,7 @@ def changes(
         lines += ["", "| experiment | case | metric | old | new |", "|---|---|---|---|---|"]
     lines += [f"| {key[0]} | `{key[1]}` | {key[2]} | {old[key][0]} | {new[key][0]} |" for key in shown]
     if len(shown) < len(whole):
-        lines += ["", f"Values of the page that changed by less than 1 %: {len(whole) - len(shown)}."]
+        lines += ["", f"Values of the page that changed by less than 2 %: {len(whole) - len(shown)}."]
     if len(whole) < len(changed):
         # What was nothing has no share to change by.
         shares = [(float(new[key][0]), float(old[key][0])) for key in changed if float(old[key][0])]
