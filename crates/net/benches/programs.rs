@@ -51,6 +51,7 @@ fn model() -> Model {
         quantum: Span::from_ps(1 << 32),
         turn: Span::ZERO,
         fair: false,
+        ticks: None,
     };
     Model {
         nodes: vec![node],

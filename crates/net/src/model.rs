@@ -49,6 +49,17 @@ pub struct NodeModel {
     pub turn: Span,
     /// Whether ranks that yield get as much of a core as those that compute on it.
     pub fair: bool,
+    /// When the kernel looks whose core it is; `None`: a slice after it was given.
+    pub ticks: Option<Ticks>,
+}
+
+/// The ticks of a kernel's clock, a time slice apart: a core that ranks yield changes hands at one of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticks {
+    /// When the first one is.
+    pub first: Span,
+    /// A rank that has had the core for less keeps it at a tick.
+    pub least: Span,
 }
 
 /// The wire of each node to a switch that never blocks: one transmitter per direction.
@@ -146,7 +157,8 @@ pub struct Model {
 const MODEL_KEYS: [&str; 10] =
     ["nodes", "placement", "dealt", "own", "intra", "inter", "link", "network", "first", "keeping"];
 const FIRST_KEYS: [&str; 3] = ["calls", "ps", "at_end"];
-const NODE_KEYS: [&str; 7] = ["name", "cores", "cores_of", "idle", "quantum_ps", "turn_ps", "fair"];
+const NODE_KEYS: [&str; 9] =
+    ["name", "cores", "cores_of", "idle", "quantum_ps", "turn_ps", "fair", "tick_ps", "least_ps"];
 const LINK_KEYS: [&str; 3] = ["rate_bit_s", "delay_ps", "message_bytes"];
 const LAYER_KEYS: [&str; 8] = [
     "call_ps",
@@ -250,6 +262,8 @@ fn read_node(at: &At<'_>, all: &[At<'_>]) -> Result<NodeModel, PlanError> {
     let fields = at.object(&NODE_KEYS)?;
     let idle_at = fields.get("idle")?;
     let idle = idle_at.one_of(&[("spin", Idle::Spin), ("yield", Idle::Yield), ("sleep", Idle::Sleep)])?;
+    let first = fields.optional("tick_ps").map(|at| at.integer(0, LONGEST_PS)).transpose()?;
+    let least = fields.optional("least_ps").map(|at| at.integer(0, LONGEST_PS)).transpose()?;
     Ok(NodeModel {
         cores: fields.get("cores")?.integer(1, 1 << 20)? as u32,
         cores_of: fields.optional("cores_of").map(|at| read_cores_of(&at, all)).transpose()?,
@@ -260,6 +274,8 @@ fn read_node(at: &At<'_>, all: &[At<'_>]) -> Result<NodeModel, PlanError> {
             None => 0,
         }),
         fair: fields.optional("fair").map_or(Ok(false), |at| at.truth())?,
+        ticks: first
+            .map(|first| Ticks { first: Span::from_ps(first), least: Span::from_ps(least.unwrap_or(0)) }),
     })
 }
 

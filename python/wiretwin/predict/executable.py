@@ -26,7 +26,7 @@ from typing import Any
 from wiretwin import _core, process, scratch, shared_memory
 from wiretwin.errors import InputError, ProgramError, SimulationError
 from wiretwin.predict import learnt, printed, spread, timeline
-from wiretwin.predict.model import LAYER, AnyNetwork, Side, Site, deals
+from wiretwin.predict.model import LAYER, AnyNetwork, Side, Site, deals, dealt
 from wiretwin.predict.records import (
     DEFAULT_PASSES,
     DEFAULT_SEED,
@@ -168,13 +168,14 @@ def predict_executable(
     in_memory = library.within_host is not None and len(set(model["placement"])) == 1
     in_memory = in_memory and parse_layer(layer, "--layer").options["transport"] == "auto"
     # Which ranks share a core is another in each launch, and so in each pass.
-    dealt = deals(model, passes, seed)
+    count = passes
+    ways = deals(model, count, seed)
 
     def once(side: Side, number: int, core: int, ended: threading.Event) -> _Run:
         nonlocal spawned
         one = site.model(fitted, layer, side, None if state is None else state.name)
-        if dealt:
-            one["dealt"] = dealt[number % len(dealt)]
+        if ways:
+            one = dealt(one, ways[number % len(ways)], number % count, count)
         while True:
             # Processes that the program spawns go to the hosts of its ranks, in turn.
             placement = [one["placement"][number % ranks] for number in range(ranks + spawned)]

@@ -30,7 +30,7 @@ from wiretwin.mpi.recording import DepartureError, Recording
 from wiretwin.mpi.recording import replay as run_again
 from wiretwin.mpi.runtime import NotSimulatedError, SimulatedRun
 from wiretwin.predict import alike, learnt, printed, solo, spread, stage, timeline
-from wiretwin.predict.model import LAYER, AnyNetwork, Side, Site, deals
+from wiretwin.predict.model import LAYER, AnyNetwork, Side, Site, deals, dealt
 from wiretwin.predict.records import (
     DEFAULT_PASSES,
     DEFAULT_SEED,
@@ -434,8 +434,13 @@ class Forecast:
         ends: list[float] = []
         other_paths: list[str] = []
         run, recording = self.run, self.recording
-        dealt = deals(network, TIMED_DEALS if recording.timed else DEALS, self.seed)
-        worlds = [network | {"dealt": one} for one in dealt]
+        count = TIMED_DEALS if recording.timed else DEALS
+        found = deals(network, count, self.seed)
+
+        def as_dealt(model: dict[str, Any], number: int) -> dict[str, Any]:
+            return dealt(model, found[number % len(found)], number, count) if found else model
+
+        worlds = [as_dealt(network, number) for number in range(count if found else 0)]
         if recording.timed:
             source = self.source
             if self.kind == "measured":
@@ -452,7 +457,10 @@ class Forecast:
             other_paths = [text for text in run.warnings if text not in self.warnings]
             chosen = run.compute.durations_ps
             model = _as_run(run, _sent(recording))
-            ends = [self._simulate(source, one)[0].seconds for one in self._twin_ends(state, dealt, at)]
+            ends = [
+                self._simulate(source, json.dumps(one))[0].seconds
+                for one in (as_dealt(one, at) for one in self._twin_ends(state))
+            ]
             if self.kind == "measured":
                 by_pass = _with_passes(model.seconds, used, chosen, self._ranks_a_core())
         else:
@@ -476,7 +484,10 @@ class Forecast:
                     else trace.modelled(network_json, one.durations_ps, one.asleep_ps).seconds
                     for one in used
                 ]
-            ends = [trace.modelled(one, chosen, asleep).seconds for one in self._twin_ends(state, dealt, at)]
+            ends = [
+                trace.modelled(json.dumps(one), chosen, asleep).seconds
+                for one in (as_dealt(one, at) for one in self._twin_ends(state))
+            ]
         if self.kind == "replayed":
             _check_all_used(self.earlier, chosen)
         network = worlds[at] if worlds else network
@@ -503,13 +514,12 @@ class Forecast:
             seconds = within(errors.half_width(model.seconds, share), errors.programs)
         return _Predicted(state, network, passes, seconds, noise, setup, model, chosen, other_paths)
 
-    def _twin_ends(self, state: _State, dealt: Sequence[list[int]], at: int) -> list[str]:
-        """Return the models at both ends of the twin's intervals, ranks dealt as in the prediction."""
+    def _twin_ends(self, state: _State) -> list[dict[str, Any]]:
+        """Return the models at both ends of the twin's intervals."""
         if self.twin is None:
             return []
         sides: tuple[Side, Side] = ("low", "high")
-        models = [self.site.model(self.twin, self.layer, side, state.twins, fresh=True) for side in sides]
-        return [json.dumps(one | ({"dealt": dealt[at]} if dealt else {})) for one in models]
+        return [self.site.model(self.twin, self.layer, side, state.twins, fresh=True) for side in sides]
 
     def _ranks_a_core(self) -> int:
         """Return how many ranks share a core where the most do."""

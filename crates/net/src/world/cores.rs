@@ -142,7 +142,7 @@ impl Cores {
                     quantum: node.quantum.as_ps(),
                     idle: node.idle,
                     turns: (node.idle == Idle::Yield)
-                        .then(|| Turns::new(node.turn.as_ps(), node.quantum.as_ps(), node.fair)),
+                        .then(|| Turns::new(node.turn.as_ps(), node.quantum.as_ps(), node.ticks, node.fair)),
                     next: None,
                 });
             }
@@ -260,7 +260,8 @@ impl World {
 
     fn assign(&mut self, core: u32, number: u32) {
         let now = self.now;
-        let slice_end = now + self.cores.queue_of(core).quantum;
+        let queue = self.cores.queue_of(core);
+        let slice_end = queue.turns.as_ref().map_or(now + queue.quantum, |turns| turns.slice_end(now, 0));
         let state = &mut self.cores.cores[core as usize];
         state.sharer = number;
         state.slice_end = slice_end;

@@ -10,12 +10,15 @@
 //! a rank is eligible while it has had no more than the mean of all. A rank that looks keeps the core while it is
 //! eligible, and for one look at least; then the one has it that has had the least.
 //!
-//! In some calls a rank that waits looks again and again and offers its core to nobody: its turn is a time slice.
+//! In some calls a rank that waits looks again and again and offers its core to nobody: its turn is a time slice. A
+//! slice ends at a tick of the kernel's clock, the first at which the rank has had the core for long enough.
 //!
 //! A turn begins with a look; what comes for a rank after it, while the core is handed on, it finds in its next one.
 //!
 //! Nothing is simulated look by look: a turn is one step, however long, and rounds of ranks that have all had as
 //! much are left out.
+
+use crate::model::Ticks;
 
 /// The turns on one core.
 #[derive(Clone, Debug)]
@@ -24,6 +27,7 @@ pub(super) struct Turns {
     turn: u64,
     /// A time slice, in picoseconds.
     slice: u64,
+    ticks: Option<Ticks>,
     fair: bool,
     /// By member, what it has had of the core, in picoseconds; only differences count. All 0 where nobody is owed.
     had: Vec<u64>,
@@ -41,9 +45,9 @@ pub(super) struct Turns {
 
 impl Turns {
     /// A core without ranks; a look and a slice take so long, in picoseconds.
-    pub(super) fn new(turn: u64, slice: u64, fair: bool) -> Self {
+    pub(super) fn new(turn: u64, slice: u64, ticks: Option<Ticks>, fair: bool) -> Self {
         let (had, keeps, asleep) = (Vec::new(), Vec::new(), Vec::new());
-        Self { turn, slice, fair, had, keeps, asleep, awake: 0, all: 0, whose: 0, since: 0 }
+        Self { turn, slice, ticks, fair, had, keeps, asleep, awake: 0, all: 0, whose: 0, since: 0 }
     }
 
     /// One more rank takes turns; returns its number.
@@ -148,6 +152,15 @@ impl Turns {
         (look == 0 || look + self.turn <= self.length()).then_some(self.since + look)
     }
 
+    /// When a slice ends that began at `since`, of a rank that is owed so much of the core.
+    pub(super) fn slice_end(&self, since: u64, owed: u64) -> u64 {
+        let Some(Ticks { first, least }) = self.ticks else {
+            return since + owed.div_ceil(self.slice).max(1) * self.slice;
+        };
+        let (end, first) = (since + owed.max(least.as_ps()).max(1), first.as_ps() % self.slice);
+        (end + self.slice - first).next_multiple_of(self.slice) - self.slice + first
+    }
+
     /// Goes on to the turn that is under way at `now`.
     fn advance(&mut self, now: u64) {
         if self.awake == 0 {
@@ -163,7 +176,7 @@ impl Turns {
             }
             let (least, most) = (self.awake().min(), self.awake().max());
             let level = most.zip(least).is_some_and(|(most, least)| most - least <= self.turn);
-            if level && (keeping == 0 || !self.fair) && now - self.since >= round {
+            if level && (keeping == 0 || !self.fair && self.ticks.is_none()) && now - self.since >= round {
                 self.since += (now - self.since) / round * round;
                 continue;
             }
@@ -184,7 +197,7 @@ impl Turns {
     fn length(&self) -> u64 {
         let owed = self.owed(self.whose).unwrap_or(0);
         if self.keeps[self.whose as usize] {
-            owed.div_ceil(self.slice).max(1) * self.slice
+            self.slice_end(self.since, owed) - self.since
         } else {
             owed.max(self.turn)
         }
@@ -207,10 +220,12 @@ impl Turns {
 
 #[cfg(test)]
 mod tests {
+    use wiretwin_units::Span;
+
     use super::*;
 
     fn members(count: u32, fair: bool) -> Turns {
-        let mut turns = Turns::new(10, 400, fair);
+        let mut turns = Turns::new(10, 400, None, fair);
         for member in 0..count {
             assert_eq!(turns.join(), member);
         }
@@ -302,6 +317,21 @@ mod tests {
         // It is owed 900, and has had 1200 when the third slice ends; the other one is owed 300 then.
         assert_eq!(begin(&turns, 105), [105, 1300]);
         assert_eq!(begin(&turns, 1305), [1600, 1310]);
+    }
+
+    #[test]
+    fn a_slice_ends_at_the_first_tick_at_which_it_was_long_enough() {
+        let ticks = Ticks { first: Span::from_ps(30), least: Span::from_ps(140) };
+        let turns = Turns::new(10, 400, Some(ticks), true);
+        // Ticks at 30, 430, 830, 1230.
+        assert_eq!([0, 30, 290, 291, 430].map(|since| turns.slice_end(since, 0)), [430, 430, 430, 830, 830]);
+        assert_eq!([400, 401, 800].map(|owed| turns.slice_end(30, owed)), [430, 830, 830]);
+        let mut waiting = Turns { ticks: Some(ticks), ..members(2, false) };
+        waiting.leave(0, 200, true, true);
+        // 0 looks until 430, 1 at 430, and 0 from 440 to 830.
+        assert_eq!(begin(&waiting, 205), [205, 430]);
+        assert_eq!(begin(&waiting, 500), [500, 830]);
+        assert_eq!(begin(&waiting, 435), [440, 830]);
     }
 
     #[test]

@@ -80,6 +80,7 @@ fn data_that_a_link_carries_are_pushed() {
         quantum: Span::from_ps(4000),
         turn: Span::ZERO,
         fair: false,
+        ticks: None,
     };
     let link = crate::model::LinkModel {
         rate: BitRate::bit_s(8_000_000_000_000),

@@ -219,6 +219,7 @@ fn two_nodes(ranks: u32, link: Option<LinkModel>) -> World {
         quantum: Span::from_ps(4000),
         turn: Span::ZERO,
         fair: false,
+        ticks: None,
     };
     let inter = Layer { overhead_send: flat(210), ..plain_layer() };
     let model = Model {

@@ -123,6 +123,7 @@ fn build(program: &Program) -> World {
         quantum: Span::from_ps(4000),
         turn: Span::from_ps(300),
         fair: false,
+        ticks: None,
     };
     let model = Model {
         nodes: vec![node; program.nodes as usize],
