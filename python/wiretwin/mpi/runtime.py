@@ -588,7 +588,8 @@ def _execute(
             runtime.start(rank, code, view)
         enabled = gc.isenabled()
         gc.collect()
-        gc.disable()
+        if away is None:  # a rank alone is measured, and pays for collections as a real one does
+            gc.disable()
         if start is not None:
             start()
         try:
@@ -646,7 +647,7 @@ def _result(runtime: Runtime, views: Sequence[RankView], seed: int, timeline: bo
             "clock": "thread CPU time",
             "bias_ns": runtime.bias_ns,
             "resolution_ns": round(time.get_clock_info("thread_time").resolution * 1e9),
-            "garbage": "collected between calls, not counted",
+            "garbage": "counted where a rank is measured alone",
         },
         warnings=warnings,
     )

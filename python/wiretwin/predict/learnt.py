@@ -75,9 +75,10 @@ EDITIONS = {
     9: "first calls are fitted to four times as many launches; under the MPI library itself, what the "
     "library does within a call besides its messages is charged",
     10: "under Open MPI itself, windows of one host lie in memory, as in a real run; a long message just "
-    "behind a short one waits for it less; ranks of a script that "
-    "share a core find a message at their next look, not while the core is handed on, their time begins "
-    "with their first turn, and all are loaded before the first of them is measured",
+    "behind a short one waits for it less; ranks of a script that share a core find a message at their next "
+    "look, not while the core is handed on, their slices end at the kernel's ticks, their time begins with "
+    "their first turn, and all are loaded before the first of them is measured",
+    11: "what a script computes has the collections of its garbage in it",
 }
 """What of a prediction each edition of the model has changed; a change of what is priced makes a new one."""
 EDITION = max(EDITIONS)

@@ -339,6 +339,15 @@ def test_a_short_script_is_measured_in_more_passes(twin: Path) -> None:
     assert predict(script, ["long"], twin=twin).compute.passes == DEFAULT_PASSES
 
 
+def test_a_rank_that_is_measured_collects_garbage_as_a_real_one_does(twin: Path) -> None:
+    script = Path("garbage.py")
+    words = 'import gc\nwith open(f"seen-{rank}", "a") as file:\n    print(gc.isenabled(), file=file)\n'
+    script.write_text(HEAD + words + "comm.Barrier()\n")
+    predict(script, twin=twin, passes=2)
+    # The recording has both ranks in one process, whose objects are not theirs alone.
+    assert Path("seen-0").read_text().split() == ["False", "True", "True"]
+
+
 def test_computation_that_does_not_matter_is_not_measured_again(twin: Path) -> None:
     script = Path("barrier.py")
     script.write_text(HEAD + "comm.Barrier()\n")
