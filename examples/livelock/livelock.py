@@ -12,7 +12,9 @@ GAPS_US = (200, 100, 60, 50, 40, 30, 20, 18)
 
 
 def network(*, frames: int, wait_us: float) -> str:
-    """Return a Pentium III and two senders that cost nothing, told of so many frames at once or so late.
+    """Return a Pentium III that receives from two senders whose own work costs nothing.
+
+    Its adapter interrupts it after `frames` frames, or `wait_us` after the first of them.
 
     The adapter's own processor takes a microsecond a frame, so that the host is what binds.
     """

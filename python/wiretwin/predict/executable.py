@@ -315,8 +315,7 @@ def _at_work(site: Site, twin: Twin | None) -> int:
     """
     if twin is None:
         return 1
-    together = site.network is None or site.setup(twin) in ("testbed", "packed")
-    ranks = site.ranks if together else min(site.ranks, site.ranks_per_host)
+    ranks = site.ranks if site.on_one_machine else min(site.ranks, site.ranks_per_host)
     return min(ranks, twin.host.cores, len(os.sched_getaffinity(0)))
 
 

@@ -323,6 +323,15 @@ class Site:
         """The network, where its hosts are its own and not a twin's."""
         return self.network if isinstance(self.network, LocalNetwork) else None
 
+    @property
+    def on_one_machine(self) -> bool:
+        """Whether all ranks run on the cores of one machine: one host, or the hosts of a testbed."""
+        return self.network is None or self._shares_cores
+
+    @property
+    def _shares_cores(self) -> bool:
+        return isinstance(self.network, Network) and self.network.shares_cores
+
     def model(
         self,
         twin: Twin | None,
@@ -378,7 +387,7 @@ class Site:
         crowded = self.ranks > twin.host.cores
         if self.network is None:
             kind = "crowded" if crowded else "host"
-        elif isinstance(self.network, Network) and self.network.shares_cores:
+        elif self._shares_cores:
             kind = "packed" if crowded else "testbed"
         else:
             kind = "hosts"

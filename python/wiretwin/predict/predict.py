@@ -525,8 +525,9 @@ class Forecast:
         """Return how many ranks share a core where the most do."""
         if self.twin is None:
             return 1
-        together = self.site.network is None or self.site.setup(self.twin) in ("testbed", "packed")
-        return -(-(self.ranks if together else self.site.ranks_per_host) // self.twin.host.cores)
+        return -(
+            -(self.ranks if self.site.on_one_machine else self.site.ranks_per_host) // self.twin.host.cores
+        )
 
     def _simulate(
         self, source: ComputeSource, network_json: str | None = None

@@ -23,10 +23,11 @@ use crate::clock::Clock;
 const TOGETHER: usize = 16;
 /// Frames that were held for longer than this should have gone: a hundred times as long as it takes to write one.
 const LATE: Span = Span::from_us(20);
-/// After such frames, so many that would be held go at once.
+/// How many frames are sent at once, instead of being held, after some were held too long.
 const AT_ONCE: u32 = 1024;
-/// From one look of the thread to the next, and looks without frames that were held meanwhile before it sleeps.
+/// The time from one look of the thread to the next. How long a frame has been held is only known by looking twice.
 const LOOK: Duration = Duration::from_millis(1);
+/// After so many looks in a row that found no newly held frames, the thread sleeps until a frame is held.
 const IDLE_LOOKS: u32 = 16;
 
 /// A device that collects frames.

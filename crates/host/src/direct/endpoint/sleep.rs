@@ -38,7 +38,7 @@ const LOOKS: u32 = 128;
 /// The longest time from one such call to the next in which nobody has taken the core that the caller offered: an offer takes
 /// half of it, and two that are taken, by one that waits too, take longer.
 const UNTAKEN_OFFER: Span = Span::from_us(1);
-/// After a call that was far from the last, so many have one turn each.
+/// How many calls look only once, from one that came long after the call before it.
 const FAR: u32 = 64;
 
 /// What is known of those who want this thread's core.
