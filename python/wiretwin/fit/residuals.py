@@ -43,7 +43,7 @@ class Doubt:
 
     def __str__(self) -> str:
         side = "longer" if self.residual > 0 else "shorter"
-        share = f"{100 * abs(self.residual):.2g} %"
+        share = f"{float(f'{100 * abs(self.residual):.2g}'):g} %"
         if self.sizes == 1:
             what = f"at {self.from_bytes} B the measured time is {share} {side} than the fitted one"
         else:

@@ -22,6 +22,8 @@ def test_a_large_residual_is_named_with_its_size_and_side() -> None:
     factor = np.ones(16)
     factor[10] = 0.8
     assert said(factor) == ["shm: at 1024 B the measured time is 20 % shorter than the fitted one"]
+    factor[10] = 5.87
+    assert said(factor) == ["shm: at 1024 B the measured time is 490 % longer than the fitted one"]
 
 
 def test_residuals_on_one_side_of_a_segment_are_named() -> None:
