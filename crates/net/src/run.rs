@@ -2,9 +2,9 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::rc::Rc;
 
+use thiserror::Error;
 use wiretwin_engine::{Executor, TaskId};
 use wiretwin_plan::{PlanError, read};
 pub use wiretwin_prog::Program;
@@ -36,11 +36,13 @@ pub struct Finished {
 }
 
 /// Why a program did not run to its end.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RunError {
     /// The program, its parameters or the model cannot be.
-    Plan(PlanError),
+    #[error(transparent)]
+    Plan(#[from] PlanError),
     /// The program failed on a rank.
+    #[error("rank {rank}: {error}")]
     Program {
         /// The rank.
         rank: u32,
@@ -48,6 +50,7 @@ pub enum RunError {
         error: ProgramError,
     },
     /// Ranks wait for what will never come.
+    #[error("deadlock:{}", deadlock(blocked, losses.as_ref()))]
     Deadlock {
         /// Which, and for what.
         blocked: Vec<Blocked>,
@@ -56,35 +59,14 @@ pub enum RunError {
     },
 }
 
-impl From<PlanError> for RunError {
-    fn from(error: PlanError) -> Self {
-        Self::Plan(error)
-    }
+/// Which ranks wait for what, eight at most, and what was lost.
+fn deadlock(blocked: &[Blocked], losses: Option<&Losses>) -> String {
+    let each = blocked.iter().take(8);
+    let each = each.map(|one| format!(" rank {} in {} waits for {};", one.rank, one.name, one.operation));
+    let more = blocked.len().checked_sub(9).map(|more| format!(" and {} more ranks", more + 1));
+    let lost = losses.map(|losses| format!(" lost: {losses:?}"));
+    each.chain(more).chain(lost).collect()
 }
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Plan(error) => error.fmt(f),
-            Self::Program { rank, error } => write!(f, "rank {rank}: {error}"),
-            Self::Deadlock { blocked, losses } => {
-                f.write_str("deadlock:")?;
-                for item in blocked.iter().take(8) {
-                    write!(f, " rank {} in {} waits for {};", item.rank, item.name, item.operation)?;
-                }
-                if blocked.len() > 8 {
-                    write!(f, " and {} more ranks", blocked.len() - 8)?;
-                }
-                if let Some(losses) = losses {
-                    write!(f, " lost: {losses:?}")?;
-                }
-                Ok(())
-            }
-        }
-    }
-}
-
-impl std::error::Error for RunError {}
 
 impl RunOptions {
     /// Reads the parameters of a program: its own, `costs_ps` (an object, by kind of work), and

@@ -20,8 +20,8 @@ use super::adaptation::Asked;
 use super::cell::{Cell, PduId, Vc};
 use super::config::{AdapterConfig, FirmwarePrices};
 use super::core::{LanEvent, LinkId, Passed};
-use super::cpu::{Step, ThreadId};
-use super::host::Action;
+use super::cpu::Step;
+use super::host::{Action, ThreadAt};
 use super::stack::{Lower, Message};
 use super::trail::SegmentId;
 use super::train::{Coming, Crossing};
@@ -43,11 +43,10 @@ enum Job {
 }
 
 pub(super) struct Adapter {
-    host: u32,
     config: AdapterConfig,
     pub(super) out: LinkId,
-    /// The host's handler of its interrupt.
-    handler: ThreadId,
+    /// Its host's handler of its interrupt.
+    handler: ThreadAt,
     /// The handler has been called and has not found everything done.
     handling: bool,
     /// Circuits by the VCI on which they come in, on path 0.
@@ -78,9 +77,8 @@ pub(super) struct Adapter {
 }
 
 impl Adapter {
-    pub(super) fn new(host: u32, config: AdapterConfig, out: LinkId, handler: ThreadId) -> Self {
+    pub(super) fn new(config: AdapterConfig, out: LinkId, handler: ThreadAt) -> Self {
         Self {
-            host,
             config,
             out,
             handler,
@@ -128,7 +126,7 @@ impl Adapter {
     }
 
     /// The handler, if it is to be called.
-    pub(super) const fn call_handler(&self) -> Option<ThreadId> {
+    pub(super) const fn call_handler(&self) -> Option<ThreadAt> {
         if self.handling { None } else { Some(self.handler) }
     }
 
@@ -146,7 +144,7 @@ impl Adapter {
 
     /// The number of its host.
     pub(super) const fn host(&self) -> u32 {
-        self.host
+        self.handler.host
     }
 
     /// Its processor has something to do.
@@ -362,24 +360,24 @@ impl Lan {
     // Series-100
 
     /// The host goes on cutting what a circuit has to send.
-    pub(super) fn segment(&mut self, host: u32, thread: ThreadId, circuit: u32) {
+    pub(super) fn segment(&mut self, here: ThreadAt, circuit: u32) {
         let adapter = self.circuits[circuit as usize].from;
         let Some((works, cell)) = self.cut(circuit) else { return };
         let message = self.core.pdus.get(cell.pdu).map_or(Bytes::new(0), |pdu| pdu.payload.length);
         let steps = [Step::Do(Action::Room { adapter, cell }), Step::Do(Action::Segment { circuit })];
-        self.insert(host, thread, &steps);
-        self.insert_works(host, thread, &works, message);
+        self.insert(here, &steps);
+        self.insert_works(here, &works, message);
     }
 
-    fn insert_works(&mut self, host: u32, thread: ThreadId, works: &Works, message: Bytes) {
+    fn insert_works(&mut self, here: ThreadAt, works: &Works, message: Bytes) {
         for (activity, bytes) in works.list[..works.count].iter().rev() {
-            let step = self.price(host, *activity, *bytes, message);
-            self.insert(host, thread, &[step]);
+            let step = self.price(here.host, *activity, *bytes, message);
+            self.insert(here, &[step]);
         }
     }
 
     /// The host writes a cell into the FIFO, once that has room: until then it looks again and again.
-    pub(super) fn room(&mut self, host: u32, thread: ThreadId, number: u32, cell: Cell) {
+    pub(super) fn room(&mut self, here: ThreadAt, number: u32, cell: Cell) {
         let AdapterConfig::Series100 { send_fifo_cells, .. } = self.adapters[number as usize].config else {
             return;
         };
@@ -389,25 +387,25 @@ impl Lan {
                 Step::Do(Action::Room { adapter: number, cell }),
             ],
             None => [
-                self.price(host, Activity::CellOut, CELL_BYTES, CELL_BYTES),
+                self.price(here.host, Activity::CellOut, CELL_BYTES, CELL_BYTES),
                 Step::Do(Action::Put { adapter: number, cell }),
             ],
         };
-        self.insert(host, thread, &steps);
+        self.insert(here, &steps);
     }
 
     /// The interrupt of a Series-100 is due.
     pub(super) fn interrupt_due(&mut self, number: u32) {
         let adapter = &self.adapters[number as usize];
         let trail = adapter.receive_fifo.front().map_or(SegmentId::NONE, |cell| cell.trail);
-        let (host, handler) = (adapter.host, adapter.handler);
-        self.raise(host, handler, trail, number);
+        let handler = adapter.handler;
+        self.raise(handler, trail, number);
     }
 
     // Both
 
     /// The handler takes the next thing that its adapter has for it.
-    pub(super) fn handle_interrupt(&mut self, host: u32, thread: ThreadId, number: u32) {
+    pub(super) fn handle_interrupt(&mut self, here: ThreadAt, number: u32) {
         let again = Step::Do(Action::Handle { adapter: number });
         let adapter = &mut self.adapters[number as usize];
         match adapter.config {
@@ -417,32 +415,32 @@ impl Lan {
                     return;
                 };
                 let (works, delivery) = self.reassemble(number, cell);
-                self.insert(host, thread, &[again]);
+                self.insert(here, &[again]);
                 if let Some(delivery) = delivery {
-                    let steps = self.pdu_steps(host, delivery);
-                    self.insert(host, thread, &steps);
+                    let steps = self.pdu_steps(here.host, delivery);
+                    self.insert(here, &steps);
                 }
-                self.insert_works(host, thread, &works, CELL_BYTES);
-                let read = self.price(host, Activity::CellIn, CELL_BYTES, CELL_BYTES);
-                self.insert(host, thread, &[Step::After(cell.trail), read]);
+                self.insert_works(here, &works, CELL_BYTES);
+                let read = self.price(here.host, Activity::CellIn, CELL_BYTES, CELL_BYTES);
+                self.insert(here, &[Step::After(cell.trail), read]);
             }
             AdapterConfig::Series200 { .. } => {
                 let Some((delivery, trail)) = adapter.handed.pop_front() else {
                     adapter.handling = false;
                     return;
                 };
-                let [work, deliver] = self.pdu_steps(host, delivery);
-                self.insert(host, thread, &[Step::After(trail), work, deliver, again]);
+                let [work, deliver] = self.pdu_steps(here.host, delivery);
+                self.insert(here, &[Step::After(trail), work, deliver, again]);
             }
             AdapterConfig::Frames => {
                 let Some((packet, trail)) = adapter.packets.pop_front() else {
                     adapter.handling = false;
                     return;
                 };
-                let [work, input] = self.packet_steps(host, packet, self.packet_octets(packet));
-                self.insert(host, thread, &[Step::After(trail), work, input, again]);
+                let [work, input] = self.packet_steps(here.host, packet, self.packet_octets(packet));
+                self.insert(here, &[Step::After(trail), work, input, again]);
                 let now = self.core.now();
-                if self.medium.as_mut().is_some_and(|medium| medium.taken(now, host)) {
+                if self.medium.as_mut().is_some_and(|medium| medium.taken(now, here.host)) {
                     self.medium_due();
                 }
             }
@@ -454,13 +452,11 @@ impl Lan {
         let Delivery { circuit, payload } = delivery;
         match self.config.stack.message {
             Message::Fore => {
-                let none = Bytes::new(0);
-                let work = self.price(host, Activity::PduInterrupt, none, none);
+                let work = self.fee(host, Activity::PduInterrupt);
                 [work, Step::Do(Action::Deliver { circuit, payload })]
             }
             Message::ForeReliable | Message::PvmFore => {
-                let none = Bytes::new(0);
-                let work = self.price(host, Activity::PduInterrupt, none, none);
+                let work = self.fee(host, Activity::PduInterrupt);
                 [work, Step::Do(Action::PduCame { circuit, packet: payload.message.0 as u32 })]
             }
             _ => self.packet_steps(host, payload.message.0 as u32, payload.length),
@@ -551,7 +547,7 @@ impl Lan {
         adapter.unhurried = None;
         let ended = adapter.job.take();
         if ended.is_some() {
-            let host = adapter.host;
+            let host = adapter.host();
             let (_, end) = self.hosts[host as usize].take_bus(time, CELL_BYTES);
             self.core.quiet = self.core.quiet.max(end);
         }
@@ -613,8 +609,8 @@ impl Lan {
                 let adapter = &mut self.adapters[number as usize];
                 adapter.handed.push_back((delivery, trail));
                 if !core::mem::replace(&mut adapter.handling, true) {
-                    let (host, handler) = (adapter.host, adapter.handler);
-                    self.raise(host, handler, trail, number);
+                    let handler = adapter.handler;
+                    self.raise(handler, trail, number);
                 }
             }
             None => {}
@@ -628,7 +624,7 @@ impl Lan {
     /// A cell's payload crosses the bus: until when.
     fn dma(&mut self, number: u32, trail: SegmentId) -> (SimTime, SegmentId) {
         let now = self.core.now();
-        let host = self.adapters[number as usize].host;
+        let host = self.adapters[number as usize].host();
         let (start, end) = self.hosts[host as usize].take_bus(now, CELL_BYTES);
         (end, self.core.trail.push(trail, Activity::Dma, host as u16, start, end))
     }

@@ -13,8 +13,7 @@
 //! times 424 bits; and what counts is the peak rate: mean rate and burst are not looked at. Adapters that
 //! cannot space cells (Series-100) are rejected a reservation.
 
-use std::fmt;
-
+use thiserror::Error;
 use wiretwin_msg::fore::Bandwidth;
 use wiretwin_plan::PlanError;
 use wiretwin_units::{BitRate, Bits, Span};
@@ -54,9 +53,10 @@ pub struct Reservation {
 }
 
 /// Why a circuit gets no bandwidth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
     /// No two different ranks of an ATM network are named.
+    #[error("there is no circuit from rank {from} to rank {to}")]
     NoCircuit {
         /// From this rank.
         from: u32,
@@ -64,6 +64,7 @@ pub enum Refusal {
         to: u32,
     },
     /// The least is more than the target.
+    #[error("the minimum, {minimum}, is more than the target, {target}")]
     Demand {
         /// The target.
         target: BitRate,
@@ -71,11 +72,16 @@ pub enum Refusal {
         minimum: BitRate,
     },
     /// The sender's adapter cannot space cells.
+    #[error("the adapter of host {host} cannot space cells: bandwidth needs a series-200")]
     Unpaced {
         /// The host.
         host: u32,
     },
     /// A link has too little left.
+    #[error(
+        "no resources: link {link} carries {capacity}, {} of it are reserved, and {asked} or more are asked for",
+        shown(*reserved)
+    )]
     NoResources {
         /// The link, by its number.
         link: u32,
@@ -88,40 +94,9 @@ pub enum Refusal {
     },
 }
 
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoCircuit { from, to } => write!(f, "there is no circuit from rank {from} to rank {to}"),
-            Self::Demand { target, minimum } => {
-                write!(f, "the minimum, {minimum}, is more than the target, {target}")
-            }
-            Self::Unpaced { host } => {
-                write!(f, "the adapter of host {host} cannot space cells: bandwidth needs a series-200")
-            }
-            Self::NoResources { link, capacity, reserved, asked } => {
-                let reserved = Rate(*reserved);
-                write!(
-                    f,
-                    "no resources: link {link} carries {capacity}, {reserved} of it are reserved, and "
-                )?;
-                write!(f, "{asked} or more are asked for")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Refusal {}
-
-/// A rate that may be nothing.
-struct Rate(u64);
-
-impl fmt::Display for Rate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match BitRate::new(self.0) {
-            Ok(rate) => rate.fmt(f),
-            Err(_) => f.write_str("0 bit/s"),
-        }
-    }
+/// A rate that may be nothing, in words.
+fn shown(bit_s: u64) -> String {
+    BitRate::new(bit_s).map_or("0 bit/s".into(), |rate| rate.to_string())
 }
 
 /// What is reserved on each link: the account that call control keeps too.

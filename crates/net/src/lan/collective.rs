@@ -5,8 +5,7 @@
 //! for `mpi`. All sends and receives of a round are posted, then waited for. What a reduction computes costs
 //! nothing.
 
-use std::fmt;
-
+use thiserror::Error;
 use wiretwin_msg::schedule::library::Collectives;
 use wiretwin_msg::schedule::{Amount, Call, Collective, ScheduleError, Step};
 use wiretwin_units::{Bytes, SimTime, Span};
@@ -15,18 +14,22 @@ use super::stack::Message;
 use super::{Lan, Losses, Op, OpError, RequestId};
 
 /// Why a collective did not end.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CollectiveError {
     /// The stack has none.
+    #[error("stack {stack} has no collectives; allowed: one of MPI")]
     NotMpi {
         /// The stack.
         stack: String,
     },
     /// There is no schedule for it.
-    Schedule(ScheduleError),
+    #[error(transparent)]
+    Schedule(#[from] ScheduleError),
     /// The network rejected an operation.
-    Refused(OpError),
+    #[error(transparent)]
+    Refused(#[from] OpError),
     /// A message came to nothing.
+    #[error("rank {rank}: {failure:?}")]
     Failed {
         /// On whose side.
         rank: u32,
@@ -34,6 +37,7 @@ pub enum CollectiveError {
         failure: wiretwin_msg::library::Failure,
     },
     /// Ranks wait for what will not come.
+    #[error("ranks {ranks:?} wait for what will not come; lost: {losses:?}")]
     Lost {
         /// The ranks.
         ranks: Vec<u32>,
@@ -41,28 +45,6 @@ pub enum CollectiveError {
         losses: Losses,
     },
 }
-
-impl From<OpError> for CollectiveError {
-    fn from(error: OpError) -> Self {
-        Self::Refused(error)
-    }
-}
-
-impl fmt::Display for CollectiveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotMpi { stack } => write!(f, "stack {stack} has no collectives; allowed: one of MPI"),
-            Self::Schedule(error) => error.fmt(f),
-            Self::Refused(error) => error.fmt(f),
-            Self::Failed { rank, failure } => write!(f, "rank {rank}: {failure:?}"),
-            Self::Lost { ranks, losses } => {
-                write!(f, "ranks {ranks:?} wait for what will not come; lost: {losses:?}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for CollectiveError {}
 
 /// What a rank sends (`true`) to and receives from a peer in a round.
 type Round = Vec<(bool, u32, Bytes)>;
@@ -132,7 +114,7 @@ fn once(
     let begun = lan.now();
     let mut ranks = Vec::with_capacity(size as usize);
     for rank in 0..size {
-        let rounds = rounds(library, collective, bytes, rank, size).map_err(CollectiveError::Schedule)?;
+        let rounds = rounds(library, collective, bytes, rank, size)?;
         ranks.push(Rank { rounds, ended: begun });
     }
     let mut left = 0;

@@ -18,8 +18,8 @@ use super::Lan;
 use super::activity::Activity;
 use super::capture::ip_of;
 use super::config::SocketConfig;
-use super::cpu::{Step, ThreadId};
-use super::host::Action;
+use super::cpu::Step;
+use super::host::{Action, ThreadAt};
 use super::ip::HostIp;
 use super::socket::Carried;
 use super::trail::SegmentId;
@@ -105,18 +105,18 @@ impl Datagrams {
 }
 
 impl Lan {
-    pub(super) fn bind(&mut self, host: u32, thread: ThreadId, process: u32, port: u16) {
-        let taken = |port| self.bound.contains_key(&Address { host, port });
+    pub(super) fn bind(&mut self, here: ThreadAt, process: u32, port: u16) {
+        let taken = |port| self.bound.contains_key(&Address { host: here.host, port });
         let port = match port {
             0 => (FIRST_PORT..u16::MAX).find(|&port| !taken(port)).unwrap_or(0),
             port => port,
         };
         if port == 0 || taken(port) {
-            return self.outcome(host, thread, process, Outcome::Failed(CallError::PortTaken { port }));
+            return self.outcome(here, process, Outcome::Failed(CallError::PortTaken { port }));
         }
-        let at = Address { host, port };
+        let at = Address { host: here.host, port };
         let name = self.add_socket(process, at);
-        self.outcome(host, thread, process, Outcome::Bound { socket: name, at });
+        self.outcome(here, process, Outcome::Bound { socket: name, at });
     }
 
     /// A process gets a socket at an address that is free.
@@ -139,8 +139,7 @@ impl Lan {
 
     pub(super) fn send_datagram(
         &mut self,
-        host: u32,
-        thread: ThreadId,
+        here: ThreadAt,
         process: u32,
         socket: SocketId,
         to: Address,
@@ -149,7 +148,7 @@ impl Lan {
         let Some(config) = &self.config.socket else { return };
         let encapsulation = config.encapsulation;
         let Some(number) = self.udp_socket(process, socket) else {
-            return self.outcome(host, thread, process, Outcome::Empty { socket });
+            return self.outcome(here, process, Outcome::Empty { socket });
         };
         let (from, length) = (self.udp[number as usize].at, content.length());
         let datagram = self.datagrams.add(from, to, content);
@@ -157,32 +156,31 @@ impl Lan {
         if let Err(error) = machine.send(Payload::whole(MessageId(datagram), length)) {
             self.datagrams.remove(datagram);
             let error = CallError::TooLong { bytes: error.length, most: error.most };
-            return self.outcome(host, thread, process, Outcome::Failed(error));
+            return self.outcome(here, process, Outcome::Failed(error));
         }
-        // To a host that is not there nothing is sent.
+        // To a here.host that is not there nothing is sent.
         let there = to.host < self.size();
         let mut steps = core::mem::take(&mut self.scratch);
-        steps.clear();
         steps.push(Step::Mask(true));
         while let Some(output) = poll(&mut self.udp[number as usize].machine) {
             match output {
-                Output::Work(work) => self.charge(host, &work, &mut steps),
+                Output::Work(work) => self.charge(here.host, &work, &mut steps),
                 Output::Transmit(sent) if there => {
                     if let Some(datagram) = self.datagrams.get_mut(datagram) {
                         datagram.checksum = sent.checksum;
                     }
-                    let ends = Ends { source: ip_of(host), destination: ip_of(to.host) };
+                    let ends = Ends { source: ip_of(here.host), destination: ip_of(to.host) };
                     let (protocol, length) = (Protocol::UDP, sent.octets() as u16);
                     let whole =
                         ip::Datagram { ends, protocol, length, dont_fragment: false, content: datagram };
-                    let taken = self.datagrams.ip[host as usize].sender.send(whole);
+                    let taken = self.datagrams.ip[here.host as usize].sender.send(whole);
                     debug_assert!(taken.is_ok(), "a datagram of UDP is one that IP carries");
                 }
                 _ => {}
             }
         }
         loop {
-            match self.datagrams.ip[host as usize].sender.poll_output() {
+            match self.datagrams.ip[here.host as usize].sender.poll_output() {
                 Output::Work(_) => {}
                 Output::Transmit(piece) => {
                     if let Some(datagram) = self.datagrams.get_mut(datagram) {
@@ -190,8 +188,8 @@ impl Lan {
                     }
                     let octets = Bytes::new(piece.octets().into()) + encapsulation;
                     let packet = self.add_packet(Carried::Piece(piece));
-                    if to.host != host {
-                        steps.push(self.price(host, Activity::PacketOut, octets, octets));
+                    if to.host != here.host {
+                        steps.push(self.price(here.host, Activity::PacketOut, octets, octets));
                     }
                     steps.push(Step::Do(Action::Transmit { packet, to: to.host, octets }));
                 }
@@ -204,20 +202,19 @@ impl Lan {
         }
         steps.push(Step::Mask(false));
         steps.push(Step::Do(Action::SentDatagram { process, socket }));
-        self.insert(host, thread, &steps);
-        self.scratch = steps;
+        self.insert_all(here, steps);
     }
 
     /// A datagram has left its process.
-    pub(super) fn sent_datagram(&mut self, host: u32, thread: ThreadId, process: u32, socket: SocketId) {
-        self.outcome(host, thread, process, Outcome::Sent { socket, rest: Content::new() });
+    pub(super) fn sent_datagram(&mut self, here: ThreadAt, process: u32, socket: SocketId) {
+        self.outcome(here, process, Outcome::Sent { socket, rest: Content::new() });
     }
 
     /// A packet of a datagram has come to IP.
-    pub(super) fn piece_came(&mut self, host: u32, thread: ThreadId, piece: ip::Packet<DatagramId>) {
+    pub(super) fn piece_came(&mut self, here: ThreadAt, piece: ip::Packet<DatagramId>) {
         let now = self.core.now();
-        self.datagrams.ip[host as usize].receiver.handle_packet(now, piece);
-        self.drain_pieces(host, thread);
+        self.datagrams.ip[here.host as usize].receiver.handle_packet(now, piece);
+        self.drain_pieces(here);
         self.datagrams.packet_gone(piece.content);
     }
 
@@ -232,29 +229,29 @@ impl Lan {
         self.endless -= 1;
         self.datagrams.ip[host as usize].handle_timeout(now);
         let timer = self.hosts[host as usize].timer;
-        self.drain_pieces(host, timer);
+        self.drain_pieces(timer);
     }
 
     /// Does what IP of a host asks for.
-    fn drain_pieces(&mut self, host: u32, thread: ThreadId) {
+    fn drain_pieces(&mut self, here: ThreadAt) {
         loop {
-            match self.datagrams.ip[host as usize].receiver.poll_output() {
+            match self.datagrams.ip[here.host as usize].receiver.poll_output() {
                 Output::Work(_) => {}
-                Output::Deliver(received) => self.is_whole(host, thread, received.datagram.content),
+                Output::Deliver(received) => self.is_whole(here, received.datagram.content),
                 Output::Event(_) => self.pieces_lost += 1,
                 Output::Transmit(never) => match never {},
                 Output::Timeout(due) => {
-                    let due = self.datagrams.ip[host as usize].schedule(due);
+                    let due = self.datagrams.ip[here.host as usize].schedule(due);
                     // Nobody waits for what is given up: no run goes on for it.
                     self.endless += usize::from(due.is_some());
-                    return self.watch_fragments(host, due);
+                    return self.watch_fragments(here.host, due);
                 }
             }
         }
     }
 
     /// All packets of a datagram have come.
-    fn is_whole(&mut self, host: u32, thread: ThreadId, number: DatagramId) {
+    fn is_whole(&mut self, here: ThreadAt, number: DatagramId) {
         // Packets that are known by the same number of IP may be of two datagrams.
         let Some(datagram) = self.datagrams.get_mut(number) else { return };
         let Some(&socket) = self.bound.get(&datagram.to) else { return };
@@ -263,10 +260,9 @@ impl Lan {
         let came = udp::Datagram { payload, checksum: datagram.checksum, corrupted: false };
         self.udp[socket as usize].machine.handle_datagram(came);
         let mut steps = core::mem::take(&mut self.scratch);
-        steps.clear();
         while let Some(output) = poll(&mut self.udp[socket as usize].machine) {
             match output {
-                Output::Work(work) => self.charge(host, &work, &mut steps),
+                Output::Work(work) => self.charge(here.host, &work, &mut steps),
                 Output::Deliver(_) => {
                     steps.push(Step::Do(Action::DatagramCame { socket, datagram: number }));
                 }
@@ -277,13 +273,12 @@ impl Lan {
                 _ => {}
             }
         }
-        self.insert(host, thread, &steps);
-        self.scratch = steps;
+        self.insert_all(here, steps);
     }
 
     /// A datagram is there for a process.
-    pub(super) fn datagram_came(&mut self, host: u32, thread: ThreadId, number: u32, datagram: DatagramId) {
-        let trail = self.hosts[host as usize].cpu.trail(thread);
+    pub(super) fn datagram_came(&mut self, here: ThreadAt, number: u32, datagram: DatagramId) {
+        let trail = self.trail_of(here);
         let socket = &mut self.udp[number as usize];
         socket.waiting.push_back(datagram);
         socket.came = trail;
@@ -304,48 +299,39 @@ impl Lan {
     }
 
     /// A process takes a datagram: what that costs comes first.
-    pub(super) fn receive_datagram(
-        &mut self,
-        host: u32,
-        thread: ThreadId,
-        process: u32,
-        socket: SocketId,
-        wait: bool,
-    ) {
+    pub(super) fn receive_datagram(&mut self, here: ThreadAt, process: u32, socket: SocketId, wait: bool) {
         let Some(number) = self.udp_socket(process, socket) else {
-            return self.outcome(host, thread, process, Outcome::Empty { socket });
+            return self.outcome(here, process, Outcome::Empty { socket });
         };
         let one = &mut self.udp[number as usize];
         let came = one.came;
         if one.waiting.is_empty() || one.machine.receive(Bytes::MAX).is_none() {
             if wait {
-                return self.sleep(host, thread, process, Call::ReceiveFrom { socket, wait });
+                return self.sleep(here, process, Call::ReceiveFrom { socket, wait });
             }
-            return self.outcome(host, thread, process, Outcome::Empty { socket });
+            return self.outcome(here, process, Outcome::Empty { socket });
         }
         let mut steps = core::mem::take(&mut self.scratch);
-        steps.clear();
         steps.push(Step::After(came));
-        steps.push(self.price(host, Activity::SocketReceive, Bytes::new(0), Bytes::new(0)));
+        steps.push(self.fee(here.host, Activity::SocketReceive));
         while let Some(output) = poll(&mut self.udp[number as usize].machine) {
             if let Output::Work(work) = output {
-                self.charge(host, &work, &mut steps);
+                self.charge(here.host, &work, &mut steps);
             }
         }
         steps.push(Step::Do(Action::TakeDatagram { process, socket: number }));
-        self.insert(host, thread, &steps);
-        self.scratch = steps;
+        self.insert_all(here, steps);
     }
 
     /// The datagram is in the process's own memory.
-    pub(super) fn take_datagram(&mut self, host: u32, thread: ThreadId, process: u32, number: u32) {
+    pub(super) fn take_datagram(&mut self, here: ThreadAt, process: u32, number: u32) {
         let one = &mut self.udp[number as usize];
         let socket = one.name;
         let taken = one.waiting.pop_front().and_then(|number| self.datagrams.remove(number));
         let Some(Datagram { from, mut content, .. }) = taken else {
-            return self.outcome(host, thread, process, Outcome::Empty { socket });
+            return self.outcome(here, process, Outcome::Empty { socket });
         };
-        self.outcome(host, thread, process, Outcome::Datagram { socket, from, content: &mut content });
+        self.outcome(here, process, Outcome::Datagram { socket, from, content: &mut content });
     }
 }
 

@@ -2,18 +2,24 @@
 //!
 //! As [`wiretwin_prog::echo`] does it with octets; a test holds the two together.
 
-use std::fmt;
-
+use thiserror::Error;
 use wiretwin_units::{Bytes, Span};
 
 use super::{Kind, Lan, Op, OpError, State};
 
 /// Why an echo did not end.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum EchoError {
     /// The network rejected an operation.
-    Refused(OpError),
+    #[error(transparent)]
+    Refused(#[from] OpError),
     /// A message did not come, and nothing more will happen.
+    #[error(
+        "{}round trip {round} did not end: lost were {} cells on links, {} in switches and {} in adapters, {} PDUs \
+         for want of a cell and {} for want of room before their reader",
+        over.map(|reason| format!("{reason}; ")).unwrap_or_default(),
+        losses.on_links, losses.in_switches, losses.in_adapters, losses.pdus, losses.unread
+    )]
     Lost {
         /// The round trip, from 0.
         round: u64,
@@ -23,33 +29,6 @@ pub enum EchoError {
         over: Option<wiretwin_proto::tcp::Reason>,
     },
 }
-
-impl From<OpError> for EchoError {
-    fn from(error: OpError) -> Self {
-        Self::Refused(error)
-    }
-}
-
-impl fmt::Display for EchoError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused(error) => error.fmt(f),
-            Self::Lost { round, losses, over } => {
-                if let Some(reason) = over {
-                    write!(f, "{reason}; ")?;
-                }
-                write!(
-                    f,
-                    "round trip {round} did not end: lost were {} cells on links, {} in switches and {} in \
-                 adapters, {} PDUs for want of a cell and {} for want of room before their reader",
-                    losses.on_links, losses.in_switches, losses.in_adapters, losses.pdus, losses.unread
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for EchoError {}
 
 /// Rank 0 sends `bytes`, rank 1 sends as many back, `rounds` times; returns the time of each round trip.
 ///

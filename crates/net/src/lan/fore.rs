@@ -8,8 +8,8 @@ use wiretwin_proto::{MessageId, Payload};
 use wiretwin_units::Bytes;
 
 use super::activity::Activity;
-use super::cpu::{Step, ThreadId};
-use super::host::Action;
+use super::cpu::Step;
+use super::host::{Action, ThreadAt};
 use super::layer::Circuits;
 use super::socket::Carried;
 use super::{Arrived, Lan};
@@ -23,21 +23,14 @@ pub(super) struct Pdu {
 
 impl Lan {
     /// A process sends a PDU; what that costs is paid.
-    pub(super) fn send_pdu(
-        &mut self,
-        host: u32,
-        thread: ThreadId,
-        process: u32,
-        circuit: CircuitId,
-        content: Content,
-    ) {
+    pub(super) fn send_pdu(&mut self, here: ThreadAt, process: u32, circuit: CircuitId, content: Content) {
         let (octets, most) = (content.length(), self.config.pdu_bytes);
         let Some(circuits) = self.runtimes[process as usize].circuits(circuit) else {
-            return self.outcome(host, thread, process, Outcome::Failed(CallError::NoSuchCall));
+            return self.outcome(here, process, Outcome::Failed(CallError::NoSuchCall));
         };
         if octets > most {
             let error = CallError::TooLong { bytes: octets, most };
-            return self.outcome(host, thread, process, Outcome::Failed(error));
+            return self.outcome(here, process, Outcome::Failed(error));
         }
         let number = self.pdus.insert(Pdu { content, copies: 1 });
         let packet = self.add_packet(Carried::Pdu(number));
@@ -48,17 +41,17 @@ impl Lan {
                 out
             }
             Circuits::Descriptor(descriptor) => {
-                let Some(out) = self.switched_out(host, descriptor, payload) else {
+                let Some(out) = self.switched_out(here.host, descriptor, payload) else {
                     // It is connected no more: the driver says so, and nothing went.
                     self.lose_packet(packet);
-                    return self.outcome(host, thread, process, Outcome::Failed(CallError::NoSuchCall));
+                    return self.outcome(here, process, Outcome::Failed(CallError::NoSuchCall));
                 };
                 self.send_to_leaves(out, packet, number);
                 out
             }
         };
-        self.insert(host, thread, &[Step::Do(Action::SentPdu { process, circuit })]);
-        self.hand(host, thread, out, payload);
+        self.insert(here, &[Step::Do(Action::SentPdu { process, circuit })]);
+        self.hand(here, out, payload);
     }
 
     /// A PDU goes to wherever a switched circuit ends.
@@ -75,8 +68,8 @@ impl Lan {
     }
 
     /// A PDU has left its process.
-    pub(super) fn sent_pdu(&mut self, host: u32, thread: ThreadId, process: u32, circuit: CircuitId) {
-        self.outcome(host, thread, process, Outcome::SentPdu { circuit });
+    pub(super) fn sent_pdu(&mut self, here: ThreadAt, process: u32, circuit: CircuitId) {
+        self.outcome(here, process, Outcome::SentPdu { circuit });
     }
 
     /// One of several that a PDU goes to has it, or will not; its copy. `None` where it is the last.
@@ -98,17 +91,17 @@ impl Lan {
     }
 
     /// A PDU stands before its reader.
-    pub(super) fn pdu_came(&mut self, host: u32, thread: ThreadId, number: u32, packet: u32) {
-        let trail = self.hosts[host as usize].cpu.trail(thread);
+    pub(super) fn pdu_came(&mut self, here: ThreadAt, number: u32, packet: u32) {
+        let trail = self.trail_of(here);
         let pdu = match self.packets[packet].carried {
             Carried::Pdu(pdu) => pdu,
-            Carried::Signal(_) => return self.signal_came(host, thread, packet),
+            Carried::Signal(_) => return self.signal_came(here, packet),
             _ => return,
         };
         let (length, room) = (self.pdus[pdu].content.length(), self.config.stream_bytes);
         let payload = Payload::whole(MessageId(packet.into()), length);
         if self.is_switched(number) {
-            return self.switched_pdu_came(host, number, Arrived { payload, trail });
+            return self.switched_pdu_came(here.host, number, Arrived { payload, trail });
         }
         let circuit = &mut self.circuits[number as usize];
         if circuit.arrived_bytes + length > room {
@@ -131,7 +124,7 @@ impl Lan {
         match circuits {
             Circuits::Pair { into, .. } => !self.circuits[into as usize].arrived.is_empty(),
             Circuits::Descriptor(descriptor) => {
-                self.has_arrived(self.processes[process as usize].host, descriptor)
+                self.has_arrived(self.processes[process as usize].here.host, descriptor)
             }
         }
     }
@@ -146,17 +139,10 @@ impl Lan {
     }
 
     /// A process takes a PDU: what that costs comes first.
-    pub(super) fn receive_pdu(
-        &mut self,
-        host: u32,
-        thread: ThreadId,
-        process: u32,
-        circuit: CircuitId,
-        wait: bool,
-    ) {
+    pub(super) fn receive_pdu(&mut self, here: ThreadAt, process: u32, circuit: CircuitId, wait: bool) {
         let arrived = match self.runtimes[process as usize].circuits(circuit) {
-            None => return self.outcome(host, thread, process, Outcome::NoPdu { circuit }),
-            Some(Circuits::Descriptor(descriptor)) => self.take_arrived(host, descriptor),
+            None => return self.outcome(here, process, Outcome::NoPdu { circuit }),
+            Some(Circuits::Descriptor(descriptor)) => self.take_arrived(here.host, descriptor),
             Some(Circuits::Pair { into, .. }) => {
                 let at = &mut self.circuits[into as usize];
                 let first = at.arrived.pop_front();
@@ -167,29 +153,22 @@ impl Lan {
         let Some(Arrived { payload, trail }) = arrived else {
             if wait {
                 let call = wiretwin_msg::library::Call::ReceivePdu { circuit, wait };
-                return self.sleep(host, thread, process, call);
+                return self.sleep(here, process, call);
             }
-            return self.outcome(host, thread, process, Outcome::NoPdu { circuit });
+            return self.outcome(here, process, Outcome::NoPdu { circuit });
         };
-        let (none, packet) = (Bytes::new(0), payload.message.0 as u32);
+        let packet = payload.message.0 as u32;
         let steps = [
             Step::After(trail),
-            self.price(host, Activity::ForeReceive, none, none),
-            self.price(host, Activity::CopyOut, payload.length, payload.length),
+            self.fee(here.host, Activity::ForeReceive),
+            self.price(here.host, Activity::CopyOut, payload.length, payload.length),
             Step::Do(Action::TakePdu { process, circuit, packet }),
         ];
-        self.insert(host, thread, &steps);
+        self.insert(here, &steps);
     }
 
     /// The PDU is in the process's own memory.
-    pub(super) fn take_received(
-        &mut self,
-        host: u32,
-        thread: ThreadId,
-        process: u32,
-        circuit: CircuitId,
-        packet: u32,
-    ) {
+    pub(super) fn take_received(&mut self, here: ThreadAt, process: u32, circuit: CircuitId, packet: u32) {
         let Carried::Pdu(number) = self.packets[packet].carried else { return };
         let mut content = match self.share_pdu(number) {
             Some(copy) => copy,
@@ -198,7 +177,7 @@ impl Lan {
                 self.pdus.remove(number).content
             }
         };
-        self.outcome(host, thread, process, Outcome::Pdu { circuit, content: &mut content });
+        self.outcome(here, process, Outcome::Pdu { circuit, content: &mut content });
     }
 }
 

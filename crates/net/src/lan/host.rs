@@ -49,9 +49,9 @@ pub(super) enum Action {
     /// UDP takes a message.
     SendRankDatagram { message: RequestId },
     /// A host has given up fragments.
-    Reassembled { host: u32 },
+    Reassembled,
     /// A datagram stands before the reader of a host.
-    RankDatagramCame { host: u32 },
+    RankDatagramCame,
     /// A process reads a datagram.
     ReadRankDatagram { rank: u32 },
     // Of sockets.
@@ -102,11 +102,11 @@ pub(super) enum Action {
     TakeDatagram { process: u32, socket: u32 },
     // Of VIs.
     /// A message stands before the process of a host.
-    ViCame { host: u32 },
+    ViCame,
     /// The receive descriptor that a process has read is posted again.
     Repost { process: u32, line: u32 },
     /// A timer of a host's VIs has run out.
-    ViExpire { host: u32 },
+    ViExpire,
     /// A PDU has left it.
     SentPdu { process: u32, circuit: CircuitId },
     /// A PDU is there for a circuit.
@@ -117,11 +117,18 @@ pub(super) enum Action {
     Done { process: u32, done: Done },
 }
 
+/// A thread, and the host whose processor it is on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ThreadAt {
+    pub(super) host: u32,
+    pub(super) thread: ThreadId,
+}
+
 pub(super) struct Host {
     pub(super) cpu: Cpu<Action>,
     pub(super) config: HostConfig,
     /// Where the timers of protocols run.
-    pub(super) timer: ThreadId,
+    pub(super) timer: ThreadAt,
     bus_free: SimTime,
     background: Option<Background>,
 }
@@ -135,7 +142,7 @@ struct Background {
 impl Host {
     pub(super) fn new(number: u16, config: HostConfig, stream: Option<Stream>) -> Self {
         let mut cpu = Cpu::new(number);
-        let timer = cpu.thread(Level::Interrupt);
+        let timer = ThreadAt { host: number.into(), thread: cpu.thread(Level::Interrupt) };
         let background = stream.map(|stream| Background {
             stream,
             clock: cpu.thread(Level::Interrupt),
@@ -164,7 +171,7 @@ impl Lan {
         loop {
             let now = self.core.now();
             match self.hosts[host as usize].cpu.next(now, &self.core.trail) {
-                Next::Act(thread, action) => self.act(host, thread, action),
+                Next::Act(thread, action) => self.act(ThreadAt { host, thread }, action),
                 Next::Busy(end, number) => {
                     // Where nothing else is to be done before, it need not go through the queue.
                     let alone =
@@ -180,35 +187,31 @@ impl Lan {
     }
 
     /// Gives a thread something to do behind what it has, and its host a look at it.
-    pub(super) fn wake(&mut self, host: u32, thread: ThreadId, steps: &[Step<Action>]) {
+    pub(super) fn wake(&mut self, here: ThreadAt, steps: &[Step<Action>]) {
         let now = self.core.now();
-        let cpu = &mut self.hosts[host as usize].cpu;
+        let cpu = &mut self.hosts[here.host as usize].cpu;
         for step in steps {
-            cpu.append(thread, *step);
+            cpu.append(here.thread, *step);
         }
-        cpu.wake(thread, now, &mut self.core.trail);
-        self.stirred.push(host);
+        cpu.wake(here.thread, now, &mut self.core.trail);
+        self.stirred.push(here.host);
     }
 
     /// Gives a rank's process an action behind what it has to do.
     pub(super) fn give(&mut self, rank: u32, action: Action) {
-        let process = &self.processes[rank as usize];
-        let (host, thread) = (process.host, process.thread);
-        self.wake(host, thread, &[Step::Do(action)]);
+        self.wake(self.processes[rank as usize].here, &[Step::Do(action)]);
     }
 
     /// The program's own work.
     pub(super) fn charge_program(&mut self, rank: u32, span: Span) {
-        let process = &self.processes[rank as usize];
-        let (host, thread) = (process.host, process.thread);
-        self.wake(host, thread, &[Step::Charge(Activity::Compute, span)]);
+        self.wake(self.processes[rank as usize].here, &[Step::Charge(Activity::Compute, span)]);
     }
 
     /// An interrupt handler has something to do, which came with this.
-    pub(super) fn raise(&mut self, host: u32, thread: ThreadId, after: SegmentId, adapter: u32) {
-        let entry = self.price(host, Activity::Interrupt, Bytes::new(0), Bytes::new(0));
+    pub(super) fn raise(&mut self, here: ThreadAt, after: SegmentId, adapter: u32) {
+        let entry = self.fee(here.host, Activity::Interrupt);
         let handle = Step::Do(Action::Handle { adapter });
-        self.wake(host, thread, &[Step::After(after), entry, handle]);
+        self.wake(here, &[Step::After(after), entry, handle]);
     }
 
     /// What an activity costs on a host.
@@ -216,34 +219,50 @@ impl Lan {
         Step::Charge(activity, self.hosts[host as usize].config.prices.of(activity, bytes, message))
     }
 
+    /// What an activity costs on a host, whatever it is done to.
+    pub(super) fn fee(&self, host: u32, activity: Activity) -> Step<Action> {
+        self.price(host, activity, Bytes::ZERO, Bytes::ZERO)
+    }
+
+    /// What a thread's next step comes after.
+    pub(super) fn trail_of(&self, here: ThreadAt) -> SegmentId {
+        self.hosts[here.host as usize].cpu.trail(here.thread)
+    }
+
     /// Puts steps before those that a thread has.
-    pub(super) fn insert(&mut self, host: u32, thread: ThreadId, steps: &[Step<Action>]) {
-        self.hosts[host as usize].cpu.prepend(thread, steps);
+    pub(super) fn insert(&mut self, here: ThreadAt, steps: &[Step<Action>]) {
+        self.hosts[here.host as usize].cpu.prepend(here.thread, steps);
+    }
+
+    /// The same of steps whose memory is that of [`Lan::scratch`].
+    pub(super) fn insert_all(&mut self, here: ThreadAt, mut steps: Vec<Step<Action>>) {
+        self.insert(here, &steps);
+        steps.clear();
+        self.scratch = steps;
     }
 
     /// A send, as the Fore interface does it: per PDU a system call, its work, a copy, the adapter.
     pub(super) fn start_send(&mut self, rank: u32, request: RequestId) {
-        let process = &self.processes[rank as usize];
-        let (host, thread) = (process.host, process.thread);
+        let here = self.processes[rank as usize].here;
         let most = self.config.pdu_bytes.get();
         let Some(&mut message) = self.message(request) else { return };
         let circuit = self.circuit_between(rank, message.to);
-        self.wake(host, thread, &[Step::Do(Action::Begin { message: request })]);
+        self.wake(here, &[Step::Do(Action::Begin { message: request })]);
         let total = message.bytes.get();
         let mut start = 0;
         while start < total {
             let length = Bytes::new(most.min(total - start));
             let payload = Payload { message: MessageId(request.0), start: Bytes::new(start), length };
             let steps = [
-                self.price(host, Activity::Trap, length, message.bytes),
-                self.price(host, Activity::ForeSend, length, message.bytes),
-                self.price(host, Activity::CopyIn, length, message.bytes),
+                self.price(here.host, Activity::Trap, length, message.bytes),
+                self.price(here.host, Activity::ForeSend, length, message.bytes),
+                self.price(here.host, Activity::CopyIn, length, message.bytes),
                 Step::Do(Action::Hand { circuit, payload }),
             ];
-            self.wake(host, thread, &steps);
+            self.wake(here, &steps);
             start += length.get();
         }
-        self.wake(host, thread, &[Step::Do(Action::Sent { message: request })]);
+        self.wake(here, &[Step::Do(Action::Sent { message: request })]);
     }
 
     /// A receive is posted: perhaps its message is here already.
@@ -263,14 +282,14 @@ impl Lan {
     }
 
     /// A process begins a message: perhaps its first to that peer.
-    fn charge_first_use(&mut self, host: u32, thread: ThreadId, request: RequestId) {
+    fn charge_first_use(&mut self, here: ThreadAt, request: RequestId) {
         let first = self.config.first_use;
         let Some(slot) = self.find(request) else { return };
         let (Kind::Send(message), rank) = (self.requests[slot].kind, self.requests[slot].rank) else {
             return;
         };
         if self.processes[rank as usize].reached.insert(message.to) {
-            self.insert(host, thread, &[Step::Charge(Activity::FirstUse, first)]);
+            self.insert(here, &[Step::Charge(Activity::FirstUse, first)]);
         }
     }
 
@@ -297,27 +316,27 @@ impl Lan {
         }
     }
 
-    fn act(&mut self, host: u32, thread: ThreadId, action: Action) {
+    fn act(&mut self, here: ThreadAt, action: Action) {
         match action {
             Action::Begin { message } => {
                 let now = self.core.now();
-                let begin = self.core.trail.begin(message.0, now, host as u16);
-                self.hosts[host as usize].cpu.set_trail(thread, begin);
-                self.charge_first_use(host, thread, message);
+                let begin = self.core.trail.begin(message.0, now, here.host as u16);
+                self.hosts[here.host as usize].cpu.set_trail(here.thread, begin);
+                self.charge_first_use(here, message);
                 if let Some(message) = self.message(message) {
                     (message.begun, message.begin) = (now, begin);
                 }
             }
             Action::Hand { circuit, payload } => {
-                self.capture_pdu(host, circuit, &payload);
-                self.hand(host, thread, circuit, payload);
+                self.capture_pdu(here.host, circuit, &payload);
+                self.hand(here, circuit, payload);
             }
-            Action::Pass { circuit, payload } => self.hand(host, thread, circuit, payload),
-            Action::Enroll { process } => self.enroll(host, thread, process),
-            Action::Segment { circuit } => self.segment(host, thread, circuit),
-            Action::Room { adapter, cell } => self.room(host, thread, adapter, cell),
+            Action::Pass { circuit, payload } => self.hand(here, circuit, payload),
+            Action::Enroll { process } => self.enroll(here, process),
+            Action::Segment { circuit } => self.segment(here, circuit),
+            Action::Room { adapter, cell } => self.room(here, adapter, cell),
             Action::Put { adapter, mut cell } => {
-                cell.trail = self.hosts[host as usize].cpu.trail(thread);
+                cell.trail = self.trail_of(here);
                 let out = self.adapters[adapter as usize].out;
                 self.core.send(out, cell);
             }
@@ -327,70 +346,70 @@ impl Lan {
                 }
             }
             Action::Progress { rank } => match self.config.stack.message {
-                Message::Fore => self.progress(host, thread, rank),
+                Message::Fore => self.progress(here, rank),
                 Message::Socket if self.config.stack.transport == Transport::Udp => {
-                    self.datagram_progress(host, thread, rank);
+                    self.datagram_progress(here, rank);
                 }
-                Message::Socket => self.socket_progress(host, thread, rank),
-                _ => self.turn(host, thread, rank),
+                Message::Socket => self.socket_progress(here, rank),
+                _ => self.turn(here, rank),
             },
-            Action::Took { rank, payload } => self.took(host, thread, rank, payload),
-            Action::Handle { adapter } => self.handle_interrupt(host, thread, adapter),
+            Action::Took { rank, payload } => self.took(here, rank, payload),
+            Action::Handle { adapter } => self.handle_interrupt(here, adapter),
             Action::Deliver { circuit, payload } => {
-                self.capture_pdu(host, circuit, &payload);
-                self.deliver(host, thread, circuit, payload);
+                self.capture_pdu(here.host, circuit, &payload);
+                self.deliver(here, circuit, payload);
             }
-            Action::SendRankDatagram { message } => self.send_rank_datagram(host, thread, message),
-            Action::Reassembled { host } => self.drain_datagrams(host, thread),
-            Action::RankDatagramCame { host } => self.rank_datagram_came(host, thread),
-            Action::ReadRankDatagram { rank } => self.read_datagram(host, thread, rank),
-            Action::Write { rank } => self.write(host, thread, rank),
-            Action::Read { rank, from } => self.read(host, thread, rank, from),
-            Action::Got { rank, from, octets } => self.got(host, thread, rank, from, octets),
-            Action::Transmit { packet, to, octets } => self.send_packet(host, thread, packet, to, octets),
-            Action::Input { packet } => self.input(host, thread, packet),
-            Action::Expire { end } => self.expire(host, thread, end),
-            Action::Readable { end } => self.is_readable(host, thread, end),
-            Action::Writable { end } => self.is_writable(host, thread, end),
-            Action::Changed { end } => self.has_changed(host, thread, end),
-            Action::Ask { process, request } => self.ask(host, thread, process, request),
-            Action::Withdraw { process, request } => self.take_back(host, thread, process, request),
-            Action::Leave { process } => self.leave(host, thread, process),
-            Action::Call { process } => self.begin_call(host, thread, process),
-            Action::Attempt { process } => self.attempt(host, thread, process),
-            Action::Fetch { process } => self.fetch(host, thread, process),
-            Action::Fetched { process, octets } => self.fetched(host, thread, process, octets),
-            Action::Wrote { process } => self.wrote(host, thread, process),
-            Action::Post { process } => self.post_mapped(host, thread, process),
-            Action::MappedRoom { end } => self.mapped_room(host, thread, end),
-            Action::SentDatagram { process, socket } => self.sent_datagram(host, thread, process, socket),
-            Action::DatagramCame { socket, datagram } => self.datagram_came(host, thread, socket, datagram),
-            Action::TakeDatagram { process, socket } => self.take_datagram(host, thread, process, socket),
-            Action::ViCame { host } => {
-                let trail = self.hosts[host as usize].cpu.trail(thread);
-                self.vi_came(host, trail);
+            Action::SendRankDatagram { message } => self.send_rank_datagram(here, message),
+            Action::Reassembled => self.drain_datagrams(here),
+            Action::RankDatagramCame => self.rank_datagram_came(here),
+            Action::ReadRankDatagram { rank } => self.read_datagram(here, rank),
+            Action::Write { rank } => self.write(here, rank),
+            Action::Read { rank, from } => self.read(here, rank, from),
+            Action::Got { rank, from, octets } => self.got(here, rank, from, octets),
+            Action::Transmit { packet, to, octets } => self.send_packet(here, packet, to, octets),
+            Action::Input { packet } => self.input(here, packet),
+            Action::Expire { end } => self.expire(here, end),
+            Action::Readable { end } => self.is_readable(here, end),
+            Action::Writable { end } => self.is_writable(here, end),
+            Action::Changed { end } => self.has_changed(here, end),
+            Action::Ask { process, request } => self.ask(here, process, request),
+            Action::Withdraw { process, request } => self.take_back(here, process, request),
+            Action::Leave { process } => self.leave(here, process),
+            Action::Call { process } => self.begin_call(here, process),
+            Action::Attempt { process } => self.attempt(here, process),
+            Action::Fetch { process } => self.fetch(here, process),
+            Action::Fetched { process, octets } => self.fetched(here, process, octets),
+            Action::Wrote { process } => self.wrote(here, process),
+            Action::Post { process } => self.post_mapped(here, process),
+            Action::MappedRoom { end } => self.mapped_room(here, end),
+            Action::SentDatagram { process, socket } => self.sent_datagram(here, process, socket),
+            Action::DatagramCame { socket, datagram } => self.datagram_came(here, socket, datagram),
+            Action::TakeDatagram { process, socket } => self.take_datagram(here, process, socket),
+            Action::ViCame => {
+                let trail = self.trail_of(here);
+                self.vi_came(here.host, trail);
             }
-            Action::Repost { process, line } => self.repost(host, thread, process, line),
-            Action::ViExpire { host } => self.vi_expire(host, thread),
-            Action::SentPdu { process, circuit } => self.sent_pdu(host, thread, process, circuit),
-            Action::PduCame { circuit, packet } => self.pdu_came(host, thread, circuit, packet),
+            Action::Repost { process, line } => self.repost(here, process, line),
+            Action::ViExpire => self.vi_expire(here),
+            Action::SentPdu { process, circuit } => self.sent_pdu(here, process, circuit),
+            Action::PduCame { circuit, packet } => self.pdu_came(here, circuit, packet),
             Action::TakePdu { process, circuit, packet } => {
-                self.take_received(host, thread, process, circuit, packet);
+                self.take_received(here, process, circuit, packet);
             }
-            Action::Done { process, done } => self.library_done(host, thread, process, done),
+            Action::Done { process, done } => self.library_done(here, process, done),
         }
     }
 
-    pub(super) fn hand(&mut self, host: u32, thread: ThreadId, circuit: u32, payload: Payload) {
+    pub(super) fn hand(&mut self, here: ThreadAt, circuit: u32, payload: Payload) {
         let taken = self.circuits[circuit as usize].sender.send(payload);
         debug_assert!(taken, "the PDU limit is one that the adaptation layer carries");
         self.circuits[circuit as usize].handed.push_back(payload);
-        match self.hosts[host as usize].config.adapter {
+        match self.hosts[here.host as usize].config.adapter {
             AdapterConfig::Series100 { .. } => {
-                self.insert(host, thread, &[Step::Do(Action::Segment { circuit })]);
+                self.insert(here, &[Step::Do(Action::Segment { circuit })]);
             }
             AdapterConfig::Series200 { .. } | AdapterConfig::Frames => {
-                let trail = self.hosts[host as usize].cpu.trail(thread);
+                let trail = self.trail_of(here);
                 let adapter = self.circuits[circuit as usize].from;
                 self.take_pdu(adapter, circuit, trail);
             }
@@ -398,18 +417,18 @@ impl Lan {
     }
 
     /// A rank that waits has found nothing to read: it sleeps, after it has entered the kernel and looked there.
-    pub(super) fn found_nothing(&mut self, host: u32, thread: ThreadId, rank: u32, entry: Step<Action>) {
+    pub(super) fn found_nothing(&mut self, here: ThreadAt, rank: u32, entry: Step<Action>) {
         let process = &mut self.processes[rank as usize];
         if process.in_call || process.write_blocked {
             process.asleep = true;
         } else {
             process.in_call = true;
-            self.insert(host, thread, &[entry, Step::Do(Action::Progress { rank })]);
+            self.insert(here, &[entry, Step::Do(Action::Progress { rank })]);
         }
     }
 
     /// What a process does while it waits: reads what is there, else sleeps.
-    fn progress(&mut self, host: u32, thread: ThreadId, rank: u32) {
+    fn progress(&mut self, here: ThreadAt, rank: u32) {
         if self.processes[rank as usize].state != State::Waiting {
             return;
         }
@@ -421,8 +440,8 @@ impl Lan {
             .filter(|&from| from != rank && self.wants_from(rank, from))
             .map(|from| self.circuit_between(from, rank))
             .find(|circuit| !self.circuits[*circuit as usize].arrived.is_empty());
-        let entry = self.price(host, Activity::Trap, Bytes::new(0), Bytes::new(0));
-        let Some(circuit) = ready else { return self.found_nothing(host, thread, rank, entry) };
+        let entry = self.fee(here.host, Activity::Trap);
+        let Some(circuit) = ready else { return self.found_nothing(here, rank, entry) };
         let entered = core::mem::take(&mut self.processes[rank as usize].in_call);
         let circuit = &mut self.circuits[circuit as usize];
         let Some(Arrived { payload, trail }) = circuit.arrived.pop_front() else { return };
@@ -431,27 +450,27 @@ impl Lan {
         let steps = [
             Step::After(trail),
             if entered { Step::Charge(Activity::Trap, Span::ZERO) } else { entry },
-            self.price(host, Activity::ForeReceive, payload.length, message),
-            self.price(host, Activity::CopyOut, payload.length, message),
+            self.price(here.host, Activity::ForeReceive, payload.length, message),
+            self.price(here.host, Activity::CopyOut, payload.length, message),
             Step::Do(Action::Took { rank, payload }),
             Step::Do(Action::Progress { rank }),
         ];
-        self.insert(host, thread, &steps);
+        self.insert(here, &steps);
     }
 
-    fn took(&mut self, host: u32, thread: ThreadId, rank: u32, payload: Payload) {
+    fn took(&mut self, here: ThreadAt, rank: u32, payload: Payload) {
         let id = RequestId(payload.message.0);
         let Some(message) = self.message(id) else { return };
         message.arrived += payload.length;
         if message.arrived < message.bytes {
             return;
         }
-        self.message_came(host, thread, rank, id);
+        self.message_came(here, rank, id);
     }
 
     /// A process has the whole of a message: it goes to the first receive that accepts it.
-    pub(super) fn message_came(&mut self, host: u32, thread: ThreadId, rank: u32, id: RequestId) {
-        self.note_message(host, thread, rank, id);
+    pub(super) fn message_came(&mut self, here: ThreadAt, rank: u32, id: RequestId) {
+        self.note_message(here, rank, id);
         let found =
             self.processes[rank as usize].posted.iter().position(|receive| self.accepts(*receive, id));
         match found {
@@ -465,13 +484,13 @@ impl Lan {
     }
 
     /// Takes note of a message that a process has.
-    pub(super) fn note_message(&mut self, host: u32, thread: ThreadId, rank: u32, id: RequestId) {
+    pub(super) fn note_message(&mut self, here: ThreadAt, rank: u32, id: RequestId) {
         let Some(message) = self.message(id) else { return };
         let (bytes, begun) = (message.bytes, message.begun);
         self.core.observe(MESSAGE_CAME, u64::from(rank), bytes.get());
         if self.core.trail.is_on() {
             let from = self.find(id).map_or(rank, |slot| self.requests[slot].rank);
-            let last = self.hosts[host as usize].cpu.trail(thread);
+            let last = self.trail_of(here);
             let ended = self.core.now();
             let parts = self.core.trail.path(last, begun, ended);
             self.anatomies.push(Anatomy { ranks: (from, rank), bytes, begun, ended, parts });
@@ -490,8 +509,8 @@ impl Lan {
         process.completions = completions;
         process.state = State::Running;
         process.look = Look::No;
-        let (host, thread) = (process.host, process.thread);
-        self.hosts[host as usize].cpu.returned(thread);
+        let here = process.here;
+        self.hosts[here.host as usize].cpu.returned(here.thread);
         self.resumed.push(rank);
         self.core.observe(RESUMED, u64::from(rank), requests.len() as u64);
     }
@@ -556,8 +575,8 @@ impl Lan {
     }
 
     /// A PDU has come for a process: it stands at the stream head, and a sleeper is woken.
-    fn deliver(&mut self, host: u32, thread: ThreadId, circuit: u32, payload: Payload) {
-        let trail = self.hosts[host as usize].cpu.trail(thread);
+    fn deliver(&mut self, here: ThreadAt, circuit: u32, payload: Payload) {
+        let trail = self.trail_of(here);
         let room = self.config.stream_bytes;
         let circuit = &mut self.circuits[circuit as usize];
         if circuit.arrived_bytes + payload.length > room {
@@ -567,16 +586,16 @@ impl Lan {
         circuit.arrived_bytes += payload.length;
         circuit.arrived.push_back(Arrived { payload, trail });
         let rank = circuit.to;
-        self.rouse(host, rank, trail);
+        self.rouse(here.host, rank, trail);
     }
 
     /// Wakes a rank's process, if it sleeps.
     pub(super) fn rouse(&mut self, host: u32, rank: u32, trail: SegmentId) {
         let process = &mut self.processes[rank as usize];
         if core::mem::take(&mut process.asleep) {
-            let reader = process.thread;
-            let switch = self.price(host, Activity::ContextSwitch, Bytes::new(0), Bytes::new(0));
-            self.wake(host, reader, &[Step::After(trail), switch, Step::Do(Action::Progress { rank })]);
+            let reader = process.here;
+            let switch = self.fee(host, Activity::ContextSwitch);
+            self.wake(reader, &[Step::After(trail), switch, Step::Do(Action::Progress { rank })]);
         }
     }
 
@@ -611,6 +630,6 @@ impl Lan {
             (background.others, work, next)
         };
         self.core.at(now + next, event);
-        self.wake(host, thread, &[Step::Charge(Activity::Background, work)]);
+        self.wake(ThreadAt { host, thread }, &[Step::Charge(Activity::Background, work)]);
     }
 }

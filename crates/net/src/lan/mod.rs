@@ -90,7 +90,7 @@ use cpu::Step;
 use datagram::{DatagramSocket, Datagrams};
 use fault::{LineEnd, LineErrors};
 use fore::Pdu;
-use host::{Action, Host};
+use host::{Action, Host, ThreadAt};
 use layer::{MappedEnd, Runtime};
 use load::Load;
 use medium::Medium;
@@ -132,8 +132,7 @@ enum State {
 
 #[derive(Default)]
 struct Process {
-    host: u32,
-    thread: cpu::ThreadId,
+    here: ThreadAt,
     state: State,
     waits: Vec<RequestId>,
     /// So many of them, from the first, are complete.
@@ -428,7 +427,8 @@ impl Lan {
         let background = config.background.map(|_| self.stream(&format!("host {number}/background")));
         let mut host = Host::new(number as u16, config, background);
         let handler = host.cpu.thread(cpu::Level::Interrupt);
-        self.adapters.push(Adapter::new(number, host.config.adapter, out, handler));
+        let handler = ThreadAt { host: number, thread: handler };
+        self.adapters.push(Adapter::new(host.config.adapter, out, handler));
         self.hosts.push(host);
         self.add_process(number);
         self.start_background(number);
@@ -437,7 +437,7 @@ impl Lan {
     /// Another process on a host; the first one of each is a rank's.
     fn add_process(&mut self, host: u32) {
         let thread = self.hosts[host as usize].cpu.thread(cpu::Level::Process);
-        self.processes.push(Process { host, thread, ..Process::default() });
+        self.processes.push(Process { here: ThreadAt { host, thread }, ..Process::default() });
     }
 
     /// How many ranks there are.

@@ -14,8 +14,8 @@ use wiretwin_wire::ipv4::{Ends, Protocol};
 use super::activity::Activity;
 use super::capture::ip_of;
 use super::config::SocketConfig;
-use super::cpu::{Step, ThreadId};
-use super::host::Action;
+use super::cpu::Step;
+use super::host::{Action, ThreadAt};
 use super::ip::HostIp;
 use super::socket::Carried;
 use super::trail::SegmentId;
@@ -57,38 +57,35 @@ impl Lan {
 
     /// A send is posted: a system call, and what UDP and IP make of it.
     pub(super) fn post_datagram(&mut self, rank: u32, message: RequestId) {
-        let process = &self.processes[rank as usize];
-        let (host, thread) = (process.host, process.thread);
-        let none = Bytes::new(0);
+        let here = self.processes[rank as usize].here;
         let steps = [
             Step::Do(Action::Begin { message }),
-            self.price(host, Activity::Trap, none, none),
-            self.price(host, Activity::SocketSend, none, none),
+            self.fee(here.host, Activity::Trap),
+            self.fee(here.host, Activity::SocketSend),
             Step::Do(Action::SendRankDatagram { message }),
             Step::Do(Action::Sent { message }),
         ];
-        self.wake(host, thread, &steps);
+        self.wake(here, &steps);
     }
 
     /// UDP takes a message and IP its datagram; the packets go to the driver.
-    pub(super) fn send_rank_datagram(&mut self, host: u32, thread: ThreadId, id: RequestId) {
+    pub(super) fn send_rank_datagram(&mut self, here: ThreadAt, id: RequestId) {
         let Some(&mut message) = self.message(id) else { return };
         let payload = Payload::whole(MessageId(id.0), message.bytes);
         let mut steps = core::mem::take(&mut self.scratch);
-        steps.clear();
         steps.push(Step::Mask(true));
-        let taken = self.rank_udp[host as usize].socket.send(payload);
+        let taken = self.rank_udp[here.host as usize].socket.send(payload);
         debug_assert!(taken.is_ok(), "longer ones were rejected when they were posted");
         loop {
-            match self.rank_udp[host as usize].socket.poll_output() {
-                Output::Work(work) => self.charge(host, &work, &mut steps),
+            match self.rank_udp[here.host as usize].socket.poll_output() {
+                Output::Work(work) => self.charge(here.host, &work, &mut steps),
                 Output::Transmit(datagram) => {
-                    let ends = Ends { source: ip_of(host), destination: ip_of(message.to) };
-                    let content = Sent { from: host, to: message.to, datagram };
+                    let ends = Ends { source: ip_of(here.host), destination: ip_of(message.to) };
+                    let content = Sent { from: here.host, to: message.to, datagram };
                     let length = datagram.octets() as u16;
                     let protocol = Protocol::UDP;
                     let whole = ip::Datagram { ends, protocol, length, dont_fragment: false, content };
-                    let taken = self.rank_udp[host as usize].ip.sender.send(whole);
+                    let taken = self.rank_udp[here.host as usize].ip.sender.send(whole);
                     debug_assert!(taken.is_ok(), "a datagram of UDP is one that IP carries");
                 }
                 Output::Deliver(_) | Output::Event(_) => {}
@@ -97,12 +94,12 @@ impl Lan {
         }
         let encapsulation = self.config.socket.as_ref().map_or(Bytes::new(0), |socket| socket.encapsulation);
         loop {
-            match self.rank_udp[host as usize].ip.sender.poll_output() {
-                Output::Work(work) => self.charge(host, &work, &mut steps),
+            match self.rank_udp[here.host as usize].ip.sender.poll_output() {
+                Output::Work(work) => self.charge(here.host, &work, &mut steps),
                 Output::Transmit(piece) => {
                     let octets = Bytes::new(piece.octets().into()) + encapsulation;
                     let packet = self.add_packet(Carried::Ip(piece));
-                    steps.push(self.price(host, Activity::PacketOut, octets, octets));
+                    steps.push(self.price(here.host, Activity::PacketOut, octets, octets));
                     steps.push(Step::Do(Action::Transmit { packet, to: message.to, octets }));
                 }
                 Output::Deliver(never) | Output::Event(never) => match never {},
@@ -110,15 +107,14 @@ impl Lan {
             }
         }
         steps.push(Step::Mask(false));
-        self.insert(host, thread, &steps);
-        self.scratch = steps;
+        self.insert_all(here, steps);
     }
 
     /// A packet has come to IP.
-    pub(super) fn take_ip(&mut self, host: u32, thread: ThreadId, piece: ip::Packet<Sent>) {
+    pub(super) fn take_ip(&mut self, here: ThreadAt, piece: ip::Packet<Sent>) {
         let now = self.core.now();
-        self.rank_udp[host as usize].ip.receiver.handle_packet(now, piece);
-        self.drain_datagrams(host, thread);
+        self.rank_udp[here.host as usize].ip.receiver.handle_packet(now, piece);
+        self.drain_datagrams(here);
     }
 
     /// The timer of a host's reassembly may have run out.
@@ -126,41 +122,39 @@ impl Lan {
         let now = self.core.now();
         self.rank_udp[host as usize].ip.handle_timeout(now);
         let timer = self.hosts[host as usize].timer;
-        self.wake(host, timer, &[Step::Do(Action::Reassembled { host })]);
+        self.wake(timer, &[Step::Do(Action::Reassembled)]);
     }
 
     /// Does what IP and UDP of a host ask for.
-    pub(super) fn drain_datagrams(&mut self, host: u32, thread: ThreadId) {
+    pub(super) fn drain_datagrams(&mut self, here: ThreadAt) {
         let mut steps = core::mem::take(&mut self.scratch);
-        steps.clear();
         loop {
-            let at = &mut self.rank_udp[host as usize];
+            let at = &mut self.rank_udp[here.host as usize];
             match at.ip.receiver.poll_output() {
-                Output::Work(work) => self.charge(host, &work, &mut steps),
+                Output::Work(work) => self.charge(here.host, &work, &mut steps),
                 Output::Deliver(received) => {
                     let datagram = received.datagram.content.datagram;
                     let corrupted = datagram.corrupted || received.corrupted;
                     at.socket.handle_datagram(udp::Datagram { corrupted, ..datagram });
-                    self.drain_socket(host, &mut steps);
+                    self.drain_socket(here.host, &mut steps);
                 }
                 Output::Event(_) => self.pieces_lost += 1,
                 Output::Transmit(never) => match never {},
                 Output::Timeout(due) => {
                     let due = at.ip.schedule(due);
-                    self.watch_fragments(host, due);
+                    self.watch_fragments(here.host, due);
                     break;
                 }
             }
         }
-        self.insert(host, thread, &steps);
-        self.scratch = steps;
+        self.insert_all(here, steps);
     }
 
     fn drain_socket(&mut self, host: u32, steps: &mut Vec<Step<Action>>) {
         loop {
             match self.rank_udp[host as usize].socket.poll_output() {
                 Output::Work(work) => self.charge(host, &work, steps),
-                Output::Deliver(_) => steps.push(Step::Do(Action::RankDatagramCame { host })),
+                Output::Deliver(_) => steps.push(Step::Do(Action::RankDatagramCame)),
                 Output::Event(udp::Event::Full { .. }) => self.unread += 1,
                 Output::Event(_) => self.pieces_lost += 1,
                 Output::Transmit(_) => {}
@@ -170,46 +164,43 @@ impl Lan {
     }
 
     /// A datagram stands before its reader.
-    pub(super) fn rank_datagram_came(&mut self, host: u32, thread: ThreadId) {
-        let trail = self.hosts[host as usize].cpu.trail(thread);
-        self.rank_udp[host as usize].came = trail;
-        self.rouse(host, host, trail);
+    pub(super) fn rank_datagram_came(&mut self, here: ThreadAt) {
+        let trail = self.trail_of(here);
+        self.rank_udp[here.host as usize].came = trail;
+        self.rouse(here.host, here.host, trail);
     }
 
     /// What a process does while it waits: reads what is there, else sleeps.
-    pub(super) fn datagram_progress(&mut self, host: u32, thread: ThreadId, rank: u32) {
+    pub(super) fn datagram_progress(&mut self, here: ThreadAt, rank: u32) {
         if self.processes[rank as usize].state != State::Waiting || self.resume_if_done(rank) {
             return;
         }
-        let none = Bytes::new(0);
-        let entry = self.price(host, Activity::Trap, none, none);
-        let at = &self.rank_udp[host as usize];
-        let (ready, came) = (at.socket.waiting() > none, at.came);
+        let entry = self.fee(here.host, Activity::Trap);
+        let at = &self.rank_udp[here.host as usize];
+        let (ready, came) = (at.socket.waiting() > Bytes::ZERO, at.came);
         if !ready || self.processes[rank as usize].posted.is_empty() {
-            return self.found_nothing(host, thread, rank, entry);
+            return self.found_nothing(here, rank, entry);
         }
         let entered = core::mem::take(&mut self.processes[rank as usize].in_call);
         let steps = [
             Step::After(came),
             if entered { Step::Charge(Activity::Trap, Span::ZERO) } else { entry },
-            self.price(host, Activity::SocketReceive, none, none),
+            self.fee(here.host, Activity::SocketReceive),
             Step::Do(Action::ReadRankDatagram { rank }),
         ];
-        self.insert(host, thread, &steps);
+        self.insert(here, &steps);
     }
 
     /// A process reads the first datagram that waits for it.
-    pub(super) fn read_datagram(&mut self, host: u32, thread: ThreadId, rank: u32) {
+    pub(super) fn read_datagram(&mut self, here: ThreadAt, rank: u32) {
         let mut steps = core::mem::take(&mut self.scratch);
-        steps.clear();
-        let read = self.rank_udp[host as usize].socket.receive(Bytes::MAX);
-        self.drain_socket(host, &mut steps);
+        let read = self.rank_udp[here.host as usize].socket.receive(Bytes::MAX);
+        self.drain_socket(here.host, &mut steps);
         if let Some(payload) = read {
             steps.push(Step::Do(Action::Took { rank, payload }));
         }
         steps.push(Step::Do(Action::Progress { rank }));
-        self.insert(host, thread, &steps);
-        self.scratch = steps;
+        self.insert_all(here, steps);
     }
 }
 

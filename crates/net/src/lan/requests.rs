@@ -39,8 +39,8 @@ impl Lan {
     pub(super) fn pause_over(&mut self, rank: u32) {
         let process = &mut self.processes[rank as usize];
         process.paused = false;
-        let (host, thread) = (process.host, process.thread);
-        self.hosts[host as usize].cpu.slept(thread);
+        let here = process.here;
+        self.hosts[here.host as usize].cpu.slept(here.thread);
         self.give(rank, Action::Progress { rank });
     }
 

@@ -34,8 +34,8 @@ use super::cell::Vc;
 use super::circuit::{Arrived, FIRST_VCI};
 use super::config::{AdapterConfig, HostConfig, NetworkConfig};
 use super::core::LanEvent;
-use super::cpu::{Step, ThreadId};
-use super::host::Action;
+use super::cpu::Step;
+use super::host::{Action, ThreadAt};
 use super::layer::Circuits;
 use super::socket::Carried;
 use super::stack::{Lower, Stack};
@@ -234,12 +234,12 @@ impl Lan {
     // Calls of processes
 
     /// A process sets circuits up, or clears them.
-    pub(super) fn fore_call(&mut self, host: u32, thread: ThreadId, process: u32, ask: Ask) {
-        let answer = self.answer_to(host, process, ask);
-        let steps = self.drain_driver(host);
+    pub(super) fn fore_call(&mut self, here: ThreadAt, process: u32, ask: Ask) {
+        let answer = self.answer_to(here.host, process, ask);
+        let steps = self.drain_driver(here.host);
         // What the driver sends comes before what the process does next.
-        self.outcome(host, thread, process, Outcome::Fore(answer));
-        self.insert(host, thread, &steps);
+        self.outcome(here, process, Outcome::Fore(answer));
+        self.insert(here, &steps);
     }
 
     fn descriptor(&self, process: u32, circuit: CircuitId) -> Descriptor {
@@ -310,7 +310,7 @@ impl Lan {
     /// What is told to a process that looks, besides what has come.
     pub(super) fn signs_of(&self, process: u32) -> Vec<Ready> {
         let Some(signalling) = &self.signalling else { return Vec::new() };
-        let host = self.processes[process as usize].host;
+        let host = self.processes[process as usize].here.host;
         let told = signalling.signs.get(&process).into_iter().flatten();
         let told = told.map(|(circuit, sign)| Ready::Circuit(*circuit, *sign));
         let driver = &signalling.drivers[host as usize];
@@ -426,7 +426,7 @@ impl Lan {
             }
         }
         // Requests that wait are a sign too.
-        let here = self.processes.iter().enumerate().filter(|(_, one)| one.host == host);
+        let here = self.processes.iter().enumerate().filter(|(_, one)| one.here.host == host);
         roused.extend(here.map(|(at, _)| at as u32));
         for process in roused {
             self.rouse_library(process, super::trail::SegmentId::NONE);
@@ -450,14 +450,14 @@ impl Lan {
     }
 
     /// A message has come to a host.
-    pub(super) fn signal_came(&mut self, host: u32, thread: ThreadId, packet: u32) {
+    pub(super) fn signal_came(&mut self, here: ThreadAt, packet: u32) {
         let now = self.core.now();
         let Carried::Signal(number) = self.packets.remove(packet).carried else { return };
         let Some(signalling) = &mut self.signalling else { return };
         let message = signalling.messages.remove(number);
-        signalling.drivers[host as usize].handle_signal(now, message);
-        let steps = self.drain_driver(host);
-        self.insert(host, thread, &steps);
+        signalling.drivers[here.host as usize].handle_signal(now, message);
+        let steps = self.drain_driver(here.host);
+        self.insert(here, &steps);
     }
 
     /// One will not come.
@@ -610,7 +610,7 @@ impl Lan {
         let steps = self.drain_driver(at);
         if !steps.is_empty() {
             let timer = self.hosts[at as usize].timer;
-            self.wake(at, timer, &steps);
+            self.wake(timer, &steps);
         }
     }
 }

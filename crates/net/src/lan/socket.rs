@@ -18,9 +18,9 @@ use std::sync::Arc;
 use super::activity::{Activity, activity_of};
 use super::config::{Prices, SocketConfig};
 use super::core::LanEvent;
-use super::cpu::{Step, ThreadId};
+use super::cpu::Step;
 use super::datagram::DatagramId;
-use super::host::Action;
+use super::host::{Action, ThreadAt};
 use super::load::LOAD_PACKET;
 use super::medium::Came;
 use super::rank_udp::Sent;
@@ -221,7 +221,7 @@ impl Lan {
         }
         let (host, called) = (end.host, end.called);
         let timer = self.hosts[host as usize].timer;
-        self.wake(host, timer, &[Step::After(called), Step::Do(Action::Expire { end: number })]);
+        self.wake(timer, &[Step::After(called), Step::Do(Action::Expire { end: number })]);
     }
 
     /// A send is posted: the process turns to it when it has done those before.
@@ -237,19 +237,19 @@ impl Lan {
     }
 
     /// What a process does: its sends in order, then, while it waits, what there is to read.
-    pub(super) fn socket_progress(&mut self, host: u32, thread: ThreadId, rank: u32) {
-        let entry = self.price(host, Activity::Trap, Bytes::new(0), Bytes::new(0));
+    pub(super) fn socket_progress(&mut self, here: ThreadAt, rank: u32) {
+        let entry = self.fee(here.host, Activity::Trap);
         let process = &mut self.processes[rank as usize];
         if let Some(pending) = process.sends.front_mut()
             && !process.write_blocked
         {
             let write = Step::Do(Action::Write { rank });
             if core::mem::replace(&mut pending.begun, true) {
-                return self.insert(host, thread, &[write]);
+                return self.insert(here, &[write]);
             }
             let begin = Step::Do(Action::Begin { message: pending.request });
-            let call = self.price(host, Activity::SocketSend, Bytes::new(0), Bytes::new(0));
-            return self.insert(host, thread, &[begin, entry, call, write]);
+            let call = self.fee(here.host, Activity::SocketSend);
+            return self.insert(here, &[begin, entry, call, write]);
         }
         // Everything posted before is done, not only what the process named: also what it still writes.
         let done = process.sends.is_empty();
@@ -262,20 +262,20 @@ impl Lan {
                 && self.wants_from(rank, from)
                 && self.ends[self.circuit_between(rank, from) as usize].machine.readable() > Bytes::new(0)
         });
-        let Some(from) = ready else { return self.found_nothing(host, thread, rank, entry) };
+        let Some(from) = ready else { return self.found_nothing(here, rank, entry) };
         let entered = core::mem::take(&mut self.processes[rank as usize].in_call);
         let came = self.ends[self.circuit_between(rank, from) as usize].came;
         let steps = [
             Step::After(came),
             if entered { Step::Charge(Activity::Trap, Span::ZERO) } else { entry },
-            self.price(host, Activity::SocketReceive, Bytes::new(0), Bytes::new(0)),
+            self.fee(here.host, Activity::SocketReceive),
             Step::Do(Action::Read { rank, from }),
         ];
-        self.insert(host, thread, &steps);
+        self.insert(here, &steps);
     }
 
     /// A process hands TCP the next piece of what it writes, or sleeps for want of room.
-    pub(super) fn write(&mut self, host: u32, thread: ThreadId, rank: u32) {
+    pub(super) fn write(&mut self, here: ThreadAt, rank: u32) {
         let now = self.core.now();
         let Some(&pending) = self.processes[rank as usize].sends.front() else { return };
         let Some(to) = self.message(pending.request).map(|message| message.to) else { return };
@@ -295,15 +295,15 @@ impl Lan {
             Step::Do(Action::Write { rank })
         } else {
             process.sends.pop_front();
-            self.insert(host, thread, &[Step::Do(Action::Progress { rank })]);
+            self.insert(here, &[Step::Do(Action::Progress { rank })]);
             Step::Do(Action::Sent { message: pending.request })
         };
-        self.insert(host, thread, &[again]);
-        self.drain(host, thread, number, true);
+        self.insert(here, &[again]);
+        self.drain(here, number, true);
     }
 
     /// A process reads what has come of the message that is next.
-    pub(super) fn read(&mut self, host: u32, thread: ThreadId, rank: u32, from: u32) {
+    pub(super) fn read(&mut self, here: ThreadAt, rank: u32, from: u32) {
         let now = self.core.now();
         let (theirs, number) = (self.circuit_between(from, rank), self.circuit_between(rank, from));
         let Some((_, end)) = self.ends[theirs as usize].first_written() else { return };
@@ -313,12 +313,12 @@ impl Lan {
             Read::Octets(octets) => octets,
             Read::Nothing | Read::End => Bytes::new(0),
         };
-        self.insert(host, thread, &[Step::Do(Action::Got { rank, from, octets })]);
-        self.drain(host, thread, number, true);
+        self.insert(here, &[Step::Do(Action::Got { rank, from, octets })]);
+        self.drain(here, number, true);
     }
 
     /// The octets are in the process's own memory.
-    pub(super) fn got(&mut self, host: u32, thread: ThreadId, rank: u32, from: u32, octets: Bytes) {
+    pub(super) fn got(&mut self, here: ThreadAt, rank: u32, from: u32, octets: Bytes) {
         let (theirs, number) = (self.circuit_between(from, rank), self.circuit_between(rank, from));
         let mine = &mut self.ends[number as usize];
         mine.read += octets.get();
@@ -329,32 +329,31 @@ impl Lan {
             if let Some(messages) = &mut self.ends[theirs as usize].messages {
                 messages.written.pop_front();
             }
-            self.message_came(host, thread, rank, message);
+            self.message_came(here, rank, message);
         }
-        self.insert(host, thread, &[Step::Do(Action::Progress { rank })]);
+        self.insert(here, &[Step::Do(Action::Progress { rank })]);
     }
 
     /// Does what an end asks for since it was called: everything as of that call, in its order.
-    pub(super) fn drain(&mut self, host: u32, thread: ThreadId, number: u32, mask: bool) {
+    pub(super) fn drain(&mut self, here: ThreadAt, number: u32, mask: bool) {
         let encapsulation = self.config.socket.as_ref().map_or(Bytes::new(0), |socket| socket.encapsulation);
         let mut steps = core::mem::take(&mut self.scratch);
-        steps.clear();
         let end = &mut self.ends[number as usize];
         let (process, other) = (end.process, end.other);
-        end.called = self.hosts[host as usize].cpu.trail(thread);
+        end.called = self.hosts[here.host as usize].cpu.trail(here.thread);
         let (to, peer) = (self.ends[other as usize].host, self.ends[other as usize].process);
         if mask {
             steps.push(Step::Mask(true));
         }
         loop {
             match self.ends[number as usize].machine.poll_output() {
-                Output::Work(work) => self.charge(host, &work, &mut steps),
+                Output::Work(work) => self.charge(here.host, &work, &mut steps),
                 Output::Transmit(segment) => {
                     let octets = Bytes::new(u64::from(segment.octets()) + IP_OCTETS) + encapsulation;
                     let packet = self.add_packet(Carried::Segment { segment, end: other });
-                    // Within a host IP gives the packet back, and no driver sees it.
-                    if to != host {
-                        steps.push(self.price(host, Activity::PacketOut, octets, octets));
+                    // Within a here.host IP gives the packet back, and no driver sees it.
+                    if to != here.host {
+                        steps.push(self.price(here.host, Activity::PacketOut, octets, octets));
                     }
                     steps.push(Step::Do(Action::Transmit { packet, to, octets }));
                 }
@@ -377,8 +376,7 @@ impl Lan {
         if mask {
             steps.push(Step::Mask(false));
         }
-        self.insert(host, thread, &steps);
-        self.scratch = steps;
+        self.insert_all(here, steps);
     }
 
     /// What the work of a machine is to a host's processor.
@@ -407,13 +405,13 @@ impl Lan {
     }
 
     /// A packet leaves its host's processor.
-    pub(super) fn send_packet(&mut self, host: u32, thread: ThreadId, packet: u32, to: u32, octets: Bytes) {
-        let trail = self.hosts[host as usize].cpu.trail(thread);
-        if to == host {
-            let timer = self.hosts[host as usize].timer;
-            return self.wake(host, timer, &[Step::After(trail), Step::Do(Action::Input { packet })]);
+    pub(super) fn send_packet(&mut self, here: ThreadAt, packet: u32, to: u32, octets: Bytes) {
+        let trail = self.trail_of(here);
+        if to == here.host {
+            let timer = self.hosts[here.host as usize].timer;
+            return self.wake(timer, &[Step::After(trail), Step::Do(Action::Input { packet })]);
         }
-        if self.capture.as_ref().is_some_and(|capture| capture.host == host) {
+        if self.capture.as_ref().is_some_and(|capture| capture.host == here.host) {
             match self.packets[packet].carried {
                 Carried::Segment { segment, end } => {
                     self.capture_segment(self.ends[end as usize].other, &segment);
@@ -427,15 +425,15 @@ impl Lan {
             }
         }
         if self.config.network.has_cells() {
-            let circuit = self.circuit_between(host, to);
+            let circuit = self.circuit_between(here.host, to);
             let payload = Payload::whole(MessageId(packet.into()), octets);
             self.circuits[circuit as usize].packets.push_back(packet);
-            return self.hand(host, thread, circuit, payload);
+            return self.hand(here, circuit, payload);
         }
-        if self.waits_for_ring(host, thread, packet, to, octets) {
+        if self.waits_for_ring(here, packet, to, octets) {
             return;
         }
-        self.transmit_frame(host, packet, to, octets, trail);
+        self.transmit_frame(here.host, packet, to, octets, trail);
     }
 
     /// A packet goes to the adapter of a network of frames.
@@ -494,7 +492,7 @@ impl Lan {
                     let adapter = &self.adapters[host as usize];
                     if let Some(handler) = adapter.call_handler() {
                         self.adapters[host as usize].is_called();
-                        self.raise(host, handler, trail, host);
+                        self.raise(handler, trail, host);
                     }
                 }
                 Came::Left { end } => self.mapped_left(end),
@@ -560,43 +558,43 @@ impl Lan {
     }
 
     /// A packet has come to its end.
-    pub(super) fn input(&mut self, host: u32, thread: ThreadId, packet: u32) {
+    pub(super) fn input(&mut self, here: ThreadAt, packet: u32) {
         let now = self.core.now();
         let (segment, end) = match self.packets.remove(packet).carried {
             carried @ Carried::Vi { .. } => {
-                let trail = self.hosts[host as usize].cpu.trail(thread);
-                return self.take_vi(host, Some(thread), carried, trail);
+                let trail = self.trail_of(here);
+                return self.take_vi(here.host, Some(here), carried, trail);
             }
             Carried::Segment { segment, end } => (segment, end),
-            Carried::Piece(piece) => return self.piece_came(host, thread, piece),
-            Carried::Mapped { end, .. } => return self.mapped_came(host, thread, end),
+            Carried::Piece(piece) => return self.piece_came(here, piece),
+            Carried::Mapped { end, .. } => return self.mapped_came(here, end),
             Carried::Ip(piece) => {
-                if self.capture.as_ref().is_some_and(|capture| capture.host == host) {
+                if self.capture.as_ref().is_some_and(|capture| capture.host == here.host) {
                     self.capture_piece(&piece);
                 }
-                return self.take_ip(host, thread, piece);
+                return self.take_ip(here, piece);
             }
             Carried::Pdu(_) | Carried::Signal(_) => return,
         };
-        if self.capture.as_ref().is_some_and(|capture| capture.host == host) {
+        if self.capture.as_ref().is_some_and(|capture| capture.host == here.host) {
             self.capture_segment(self.ends[end as usize].other, &segment);
         }
         self.ends[end as usize].machine.handle_segment(now, &segment);
-        self.drain(host, thread, end, false);
+        self.drain(here, end, false);
     }
 
     /// A timer of an end has run out.
-    pub(super) fn expire(&mut self, host: u32, thread: ThreadId, number: u32) {
+    pub(super) fn expire(&mut self, here: ThreadAt, number: u32) {
         let now = self.core.now();
         if self.ends[number as usize].deadline <= now {
             self.ends[number as usize].machine.handle_timeout(now);
-            self.drain(host, thread, number, false);
+            self.drain(here, number, false);
         }
     }
 
     /// Octets have come for a process.
-    pub(super) fn is_readable(&mut self, host: u32, thread: ThreadId, number: u32) {
-        let trail = self.hosts[host as usize].cpu.trail(thread);
+    pub(super) fn is_readable(&mut self, here: ThreadAt, number: u32) {
+        let trail = self.trail_of(here);
         let end = &mut self.ends[number as usize];
         end.came = trail;
         let process = end.process;
@@ -604,12 +602,12 @@ impl Lan {
             self.stir(number);
             return self.rouse_library(process, trail);
         }
-        self.rouse(host, process, trail);
+        self.rouse(here.host, process, trail);
     }
 
     /// A writer has room.
-    pub(super) fn is_writable(&mut self, host: u32, thread: ThreadId, number: u32) {
-        let trail = self.hosts[host as usize].cpu.trail(thread);
+    pub(super) fn is_writable(&mut self, here: ThreadAt, number: u32) {
+        let trail = self.trail_of(here);
         let end = &mut self.ends[number as usize];
         end.full = false;
         let rank = end.process;
@@ -617,7 +615,7 @@ impl Lan {
             return self.rouse_library(rank, trail);
         }
         if core::mem::take(&mut self.processes[rank as usize].write_blocked) {
-            self.rouse(host, rank, trail);
+            self.rouse(here.host, rank, trail);
         }
     }
 

@@ -28,8 +28,8 @@ use super::Lan;
 use super::activity::Activity;
 use super::config::NetworkConfig;
 use super::core::LanEvent;
-use super::cpu::{Step, ThreadId};
-use super::host::Action;
+use super::cpu::Step;
+use super::host::{Action, ThreadAt};
 use super::socket::Carried;
 use super::stack::Message;
 use super::trail::SegmentId;
@@ -278,50 +278,49 @@ impl Lan {
     // Calls of libraries
 
     /// Goes as far with a call over VIs as it can.
-    pub(super) fn attempt_vi(&mut self, host: u32, thread: ThreadId, process: u32, call: Call) {
+    pub(super) fn attempt_vi(&mut self, here: ThreadAt, process: u32, call: Call) {
         match call {
             Call::Post { connection, content, way } => {
-                let line = &self.vis.nics[host as usize].lines[connection.0 as usize];
+                let line = &self.vis.nics[here.host as usize].lines[connection.0 as usize];
                 if line.over {
-                    return self.outcome(host, thread, process, Outcome::Ended { connection });
+                    return self.outcome(here, process, Outcome::Ended { connection });
                 }
                 if line.posted >= SEND_DESCRIPTORS {
                     let call = Call::Post { connection, content, way };
-                    return self.sleep(host, thread, process, call);
+                    return self.sleep(here, process, call);
                 }
-                self.post_send_descriptor(host, connection.0, content, way);
+                self.post_send_descriptor(here.host, connection.0, content, way);
                 let call = Call::Post { connection, content: Content::new(), way };
                 self.runtimes[process as usize].current = Some(call);
-                self.insert(host, thread, &[Step::Do(Action::Wrote { process })]);
-                self.drain_vi(host, Some(thread), SegmentId::NONE);
+                self.insert(here, &[Step::Do(Action::Wrote { process })]);
+                self.drain_vi(here.host, Some(here), SegmentId::NONE);
             }
             Call::Read { connection, .. } => {
-                let line = &mut self.vis.nics[host as usize].lines[connection.0 as usize];
+                let line = &mut self.vis.nics[here.host as usize].lines[connection.0 as usize];
                 let (came, over) = (line.came, line.over);
                 match line.arrived.pop_front() {
                     Some(mut content) => {
                         let repost = Step::Do(Action::Repost { process, line: connection.0 });
-                        self.insert(host, thread, &[Step::After(came), repost]);
+                        self.insert(here, &[Step::After(came), repost]);
                         let outcome = Outcome::Read { connection, content: &mut content };
-                        self.outcome(host, thread, process, outcome);
+                        self.outcome(here, process, outcome);
                     }
-                    None if over => self.outcome(host, thread, process, Outcome::Ended { connection }),
+                    None if over => self.outcome(here, process, Outcome::Ended { connection }),
                     None => {
                         let outcome = Outcome::Read { connection, content: &mut Content::new() };
-                        self.outcome(host, thread, process, outcome);
+                        self.outcome(here, process, outcome);
                     }
                 }
             }
             Call::Select { .. } => {
                 let ready = self.vi_ready(process);
                 if ready.is_empty() && !self.looks(process) {
-                    return self.sleep(host, thread, process, call);
+                    return self.sleep(here, process, call);
                 }
-                self.outcome(host, thread, process, Outcome::Ready(&ready));
+                self.outcome(here, process, Outcome::Ready(&ready));
                 if ready.is_empty() {
-                    let none = Bytes::new(0);
-                    let poll = self.price(host, Activity::ViaPoll, none, none);
-                    self.insert(host, thread, &[poll]);
+                    let poll = self.fee(here.host, Activity::ViaPoll);
+                    self.insert(here, &[poll]);
                 }
             }
             _ => debug_assert!(false, "libraries over VIs make no calls of sockets"),
@@ -379,10 +378,10 @@ impl Lan {
     }
 
     /// The process posts a receive descriptor again.
-    pub(super) fn repost(&mut self, host: u32, thread: ThreadId, process: u32, line: u32) {
-        debug_assert_eq!(host, process, "one rank lives on a host");
-        self.post_receive_descriptor(host, line);
-        self.drain_vi(host, Some(thread), SegmentId::NONE);
+    pub(super) fn repost(&mut self, here: ThreadAt, process: u32, line: u32) {
+        debug_assert_eq!(here.host, process, "one rank lives on a here.host");
+        self.post_receive_descriptor(here.host, line);
+        self.drain_vi(here.host, Some(here), SegmentId::NONE);
     }
 
     // Packets
@@ -397,14 +396,7 @@ impl Lan {
     }
 
     /// An emulation that finds no room in the adapter's ring looks again when a frame may have left it.
-    pub(super) fn waits_for_ring(
-        &mut self,
-        host: u32,
-        thread: ThreadId,
-        packet: u32,
-        to: u32,
-        octets: Bytes,
-    ) -> bool {
+    pub(super) fn waits_for_ring(&mut self, here: ThreadAt, packet: u32, to: u32, octets: Bytes) -> bool {
         let (NetworkConfig::Gige(config), true) =
             (&self.config.network, self.config.stack.message.is_over_vis())
         else {
@@ -414,13 +406,13 @@ impl Lan {
         let now = self.core.now();
         let full = self.medium.as_mut().is_some_and(|medium| {
             medium.advance(now);
-            !medium.has_room(host)
+            !medium.has_room(here.host)
         });
         if full {
             let again = adapter.bus_setup + adapter.bus_byte * octets.get() + adapter.frame;
             // At least something, or it would never pass.
             let again = Step::Charge(Activity::FifoFull, again.max(Span::from_ns(100)));
-            self.insert(host, thread, &[again, Step::Do(Action::Transmit { packet, to, octets })]);
+            self.insert(here, &[again, Step::Do(Action::Transmit { packet, to, octets })]);
         }
         full
     }
@@ -434,7 +426,7 @@ impl Lan {
     pub(super) fn take_vi(
         &mut self,
         host: u32,
-        thread: Option<ThreadId>,
+        thread: Option<ThreadAt>,
         carried: Carried,
         trail: SegmentId,
     ) {
@@ -457,7 +449,7 @@ impl Lan {
     }
 
     /// Does what a NIC asks for since it was called. Without a thread the adapter does it, at once.
-    fn drain_vi(&mut self, host: u32, thread: Option<ThreadId>, trail: SegmentId) {
+    fn drain_vi(&mut self, host: u32, thread: Option<ThreadAt>, trail: SegmentId) {
         let mut steps = Vec::new();
         loop {
             match self.vis.nics[host as usize].nic.poll_output() {
@@ -481,7 +473,7 @@ impl Lan {
             }
         }
         if let Some(thread) = thread {
-            self.insert(host, thread, &steps);
+            self.insert(thread, &steps);
         }
     }
 
@@ -501,7 +493,7 @@ impl Lan {
     fn vi_event(
         &mut self,
         host: u32,
-        thread: Option<ThreadId>,
+        thread: Option<ThreadAt>,
         trail: SegmentId,
         event: Event,
         steps: &mut Vec<Step<Action>>,
@@ -535,7 +527,7 @@ impl Lan {
                 };
                 self.vis.nics[host as usize].coming.push_back((line, content));
                 if thread.is_some() {
-                    steps.push(Step::Do(Action::ViCame { host }));
+                    steps.push(Step::Do(Action::ViCame));
                 } else {
                     self.vi_came(host, trail);
                 }
@@ -588,7 +580,7 @@ impl Lan {
         }
         if self.is_emulated() {
             let timer = self.hosts[host as usize].timer;
-            self.wake(host, timer, &[Step::Do(Action::ViExpire { host })]);
+            self.wake(timer, &[Step::Do(Action::ViExpire)]);
         } else {
             self.vis.nics[host as usize].nic.handle_timeout(now);
             self.drain_vi(host, None, SegmentId::NONE);
@@ -596,10 +588,10 @@ impl Lan {
     }
 
     /// It has run out, and the kernel sees to it.
-    pub(super) fn vi_expire(&mut self, host: u32, thread: ThreadId) {
+    pub(super) fn vi_expire(&mut self, here: ThreadAt) {
         let now = self.core.now();
-        self.vis.nics[host as usize].nic.handle_timeout(now);
-        self.drain_vi(host, Some(thread), SegmentId::NONE);
+        self.vis.nics[here.host as usize].nic.handle_timeout(now);
+        self.drain_vi(here.host, Some(here), SegmentId::NONE);
     }
 }
 

@@ -166,7 +166,7 @@ impl Lan {
     /// Where there is no such rank.
     #[must_use]
     pub fn busy_of(&self, rank: u32) -> Span {
-        self.hosts[self.processes[rank as usize].host as usize].cpu.busy()
+        self.hosts[self.processes[rank as usize].here.host as usize].cpu.busy()
     }
 
     /// What a rank that the last step has resumed is resumed with.

@@ -1,7 +1,6 @@
 //! Why an operation was rejected.
 
-use std::fmt;
-
+use thiserror::Error;
 use wiretwin_msg::library::Refusal;
 use wiretwin_units::Bytes;
 
@@ -11,9 +10,10 @@ use super::{NameId, RequestId};
 pub(crate) const LARGEST_TAG: u32 = i32::MAX as u32;
 
 /// An operation that was rejected; the ranks are as they were.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum OpError {
     /// There is no such rank.
+    #[error("no rank {rank} here: ranks are 0 to {}", size.saturating_sub(1))]
     NoSuchRank {
         /// The rank.
         rank: u32,
@@ -21,6 +21,7 @@ pub enum OpError {
         size: u32,
     },
     /// A message or a receive names a rank that does not exist.
+    #[error("the peer is rank {peer}: ranks are 0 to {}", size.saturating_sub(1))]
     NoSuchPeer {
         /// The rank named.
         peer: u32,
@@ -28,23 +29,32 @@ pub enum OpError {
         size: u32,
     },
     /// The rank waits; only a step can resume it.
+    #[error("rank {rank} is suspended; only a step resumes it")]
     RankSuspended {
         /// The rank.
         rank: u32,
     },
     /// The rank has finished.
+    #[error("rank {rank} has finished")]
     RankFinished {
         /// The rank.
         rank: u32,
     },
     /// A rank sends to itself, which this interface cannot.
+    #[error("rank {rank} sends to itself: this interface has connections between hosts only")]
     ToItself {
         /// The rank.
         rank: u32,
     },
     /// A message without bytes, which this interface cannot carry.
+    #[error("a message of 0 bytes: this interface carries 1 or more")]
     Empty,
     /// A message that is longer than the interface takes, where messages are not cut.
+    #[error(
+        "a message of {} bytes: this interface takes at most {}, and messages are not cut",
+        bytes.get(),
+        most.get()
+    )]
     TooLong {
         /// Its length.
         bytes: Bytes,
@@ -52,11 +62,13 @@ pub enum OpError {
         most: Bytes,
     },
     /// The request never was, or has been returned by a wait.
+    #[error("request {} does not exist or has been returned already", request.0)]
     NoSuchRequest {
         /// The request.
         request: RequestId,
     },
     /// The request belongs to another rank.
+    #[error("request {} is rank {owner}'s, not rank {rank}'s", request.0)]
     RequestOfAnother {
         /// The request.
         request: RequestId,
@@ -66,26 +78,31 @@ pub enum OpError {
         owner: u32,
     },
     /// A wait names the request twice.
+    #[error("request {} is named twice", request.0)]
     RequestTwice {
         /// The request.
         request: RequestId,
     },
     /// Sends cannot be cancelled (deprecated since MPI-4.0).
+    #[error("request {} is a send, and only receives can be cancelled", request.0)]
     CancelOfSend {
         /// The request.
         request: RequestId,
     },
     /// The tag is above the largest.
+    #[error("tag {tag} is too large: tags are 0 to {LARGEST_TAG}")]
     TagTooLarge {
         /// The tag.
         tag: u32,
     },
     /// The name was not given out by this world.
+    #[error("name {} was not given out by this world", name.0)]
     NoSuchName {
         /// The name.
         name: NameId,
     },
     /// The layer has no such operation.
+    #[error("this layer cannot do that: {0}")]
     Unsupported(&'static str),
 }
 
@@ -100,43 +117,3 @@ impl OpError {
         }
     }
 }
-
-impl fmt::Display for OpError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoSuchRank { rank, size } => {
-                write!(f, "no rank {rank} here: ranks are 0 to {}", size.saturating_sub(1))
-            }
-            Self::NoSuchPeer { peer, size } => {
-                write!(f, "the peer is rank {peer}: ranks are 0 to {}", size.saturating_sub(1))
-            }
-            Self::RankSuspended { rank } => write!(f, "rank {rank} is suspended; only a step resumes it"),
-            Self::RankFinished { rank } => write!(f, "rank {rank} has finished"),
-            Self::ToItself { rank } => {
-                write!(f, "rank {rank} sends to itself: this interface has connections between hosts only")
-            }
-            Self::Empty => f.write_str("a message of 0 bytes: this interface carries 1 or more"),
-            Self::TooLong { bytes, most } => write!(
-                f,
-                "a message of {} bytes: this interface takes at most {}, and messages are not cut",
-                bytes.get(),
-                most.get()
-            ),
-            Self::NoSuchRequest { request } => {
-                write!(f, "request {} does not exist or has been returned already", request.0)
-            }
-            Self::RequestOfAnother { request, rank, owner } => {
-                write!(f, "request {} is rank {owner}'s, not rank {rank}'s", request.0)
-            }
-            Self::RequestTwice { request } => write!(f, "request {} is named twice", request.0),
-            Self::CancelOfSend { request } => {
-                write!(f, "request {} is a send, and only receives can be cancelled", request.0)
-            }
-            Self::TagTooLarge { tag } => write!(f, "tag {tag} is too large: tags are 0 to {LARGEST_TAG}"),
-            Self::NoSuchName { name } => write!(f, "name {} was not given out by this world", name.0),
-            Self::Unsupported(what) => write!(f, "this layer cannot do that: {what}"),
-        }
-    }
-}
-
-impl std::error::Error for OpError {}

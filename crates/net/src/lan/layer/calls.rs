@@ -11,8 +11,8 @@ use wiretwin_units::{Bytes, SimTime};
 
 use super::super::Lan;
 use super::super::activity::Activity;
-use super::super::cpu::{Step, ThreadId, relax};
-use super::super::host::Action;
+use super::super::cpu::{Step, relax};
+use super::super::host::{Action, ThreadAt};
 use super::{address, is_mapped};
 
 /// The first port that the system chooses (4.3BSD: those below are for the superuser).
@@ -23,14 +23,14 @@ const SPARE_CONTENTS: usize = 64;
 
 impl Lan {
     /// A process makes its library's next call.
-    pub(in super::super) fn begin_call(&mut self, host: u32, thread: ThreadId, process: u32) {
+    pub(in super::super) fn begin_call(&mut self, here: ThreadAt, process: u32) {
         let runtime = &mut self.runtimes[process as usize];
         let Some(call) = runtime.calls.pop_front() else { return };
         relax(&mut runtime.calls);
         if self.config.stack.message.is_over_vis() {
             // No system calls: what posting costs, the NIC says.
             runtime.current = Some(call);
-            return self.insert(host, thread, &[Step::Do(Action::Attempt { process })]);
+            return self.insert(here, &[Step::Do(Action::Attempt { process })]);
         }
         let besides = match call {
             Call::Write { .. } | Call::Connect { .. } | Call::Close { .. } | Call::SendTo { .. } => {
@@ -41,7 +41,6 @@ impl Lan {
             Call::Fore(Ask::Open { .. }) => Some(Activity::Trap),
             _ => None,
         };
-        let none = Bytes::new(0);
         let pdu = match &call {
             Call::SendPdu { content, .. } => Some(content.length()),
             _ => None,
@@ -49,76 +48,75 @@ impl Lan {
         let is_mapped = self.is_call_mapped(process, &call);
         self.runtimes[process as usize].current = Some(call);
         if is_mapped {
-            return self.begin_mapped(host, thread, process);
+            return self.begin_mapped(here, process);
         }
         let attempt = Step::Do(Action::Attempt { process });
-        let trap = self.price(host, Activity::Trap, none, none);
+        let trap = self.fee(here.host, Activity::Trap);
         if let Some(octets) = pdu {
-            let send = self.price(host, Activity::ForeSend, octets, octets);
-            let copy = self.price(host, Activity::CopyIn, octets, octets);
-            return self.insert(host, thread, &[trap, send, copy, attempt]);
+            let send = self.price(here.host, Activity::ForeSend, octets, octets);
+            let copy = self.price(here.host, Activity::CopyIn, octets, octets);
+            return self.insert(here, &[trap, send, copy, attempt]);
         }
         match besides {
             Some(besides) => {
-                let besides = self.price(host, besides, none, none);
-                self.insert(host, thread, &[trap, besides, attempt]);
+                let besides = self.fee(here.host, besides);
+                self.insert(here, &[trap, besides, attempt]);
             }
-            None => self.insert(host, thread, &[trap, attempt]),
+            None => self.insert(here, &[trap, attempt]),
         }
     }
 
     /// Goes as far with its call as it can.
-    pub(in super::super) fn attempt(&mut self, host: u32, thread: ThreadId, process: u32) {
+    pub(in super::super) fn attempt(&mut self, here: ThreadAt, process: u32) {
         let Some(call) = self.runtimes[process as usize].current.take() else { return };
         if self.config.stack.message.is_over_vis() {
-            return self.attempt_vi(host, thread, process, call);
+            return self.attempt_vi(here, process, call);
         }
         match call {
             Call::Post { connection, .. } => {
                 debug_assert!(false, "a descriptor is posted on a socket");
-                self.outcome(host, thread, process, Outcome::Ended { connection });
+                self.outcome(here, process, Outcome::Ended { connection });
             }
-            Call::Listen { port } => self.listen(host, thread, process, port),
-            Call::Accept { listener } => self.accept(host, thread, process, listener),
+            Call::Listen { port } => self.listen(here, process, port),
+            Call::Accept { listener } => self.accept(here, process, listener),
             Call::Connect { to } => {
                 if self.runtimes[process as usize].connecting.is_none() {
                     self.runtimes[process as usize].current = Some(Call::Connect { to });
-                    return self.connect(host, thread, process, to);
+                    return self.connect(here, process, to);
                 }
-                self.connected(host, thread, process, to);
+                self.connected(here, process, to);
             }
             Call::Nodelay { connection, on } => {
                 if let Some(end) = self.runtimes[process as usize].socket(connection) {
                     self.ends[end as usize].machine.set_nodelay(on);
                 }
-                self.outcome(host, thread, process, Outcome::Changed { connection });
+                self.outcome(here, process, Outcome::Changed { connection });
             }
             Call::Write { connection, content, wait } => {
                 if self.runtimes[process as usize].end(connection).is_some_and(is_mapped) {
                     // It has waited for a buffer.
                     self.runtimes[process as usize].current = Some(Call::Write { connection, content, wait });
-                    return self.begin_mapped(host, thread, process);
+                    return self.begin_mapped(here, process);
                 }
-                self.write_on(host, thread, process, connection, content, wait);
+                self.write_on(here, process, connection, content, wait);
             }
             Call::Read { connection, most, wait } => {
                 let Some(end) = self.runtimes[process as usize].end(connection) else {
-                    return self.outcome(host, thread, process, Outcome::Ended { connection });
+                    return self.outcome(here, process, Outcome::Ended { connection });
                 };
                 if is_mapped(end) {
-                    return self.read_mapped(host, thread, process, end, most);
+                    return self.read_mapped(here, process, end, most);
                 }
                 let (readable, came) = (self.is_there(end), self.ends[end as usize].came);
                 if readable {
                     self.runtimes[process as usize].current = Some(Call::Read { connection, most, wait });
-                    let none = Bytes::new(0);
-                    let receive = self.price(host, Activity::SocketReceive, none, none);
+                    let receive = self.fee(here.host, Activity::SocketReceive);
                     let steps = [Step::After(came), receive, Step::Do(Action::Fetch { process })];
-                    self.insert(host, thread, &steps);
+                    self.insert(here, &steps);
                 } else if wait {
-                    self.sleep(host, thread, process, Call::Read { connection, most, wait });
+                    self.sleep(here, process, Call::Read { connection, most, wait });
                 } else {
-                    self.was_read(host, thread, process, connection, Bytes::new(0));
+                    self.was_read(here, process, connection, Bytes::new(0));
                 }
             }
             Call::Close { connection } => {
@@ -130,9 +128,9 @@ impl Lan {
                     // One that is over already needs no more.
                     let _ = self.ends[end as usize].machine.close(now);
                 }
-                self.outcome(host, thread, process, Outcome::Closed { connection });
+                self.outcome(here, process, Outcome::Closed { connection });
                 if let Some(end) = end {
-                    self.drain(host, thread, end, true);
+                    self.drain(here, end, true);
                 }
             }
             Call::Select { write, until, idle } => {
@@ -141,21 +139,21 @@ impl Lan {
                 if ready.is_empty() && until.unwrap_or(SimTime::MAX) > self.core.now() && !self.looks(process)
                 {
                     self.runtimes[process as usize].ready = ready;
-                    return self.sleep(host, thread, process, Call::Select { write, until, idle });
+                    return self.sleep(here, process, Call::Select { write, until, idle });
                 }
                 self.signs_told(process);
-                self.outcome(host, thread, process, Outcome::Ready(&ready));
+                self.outcome(here, process, Outcome::Ready(&ready));
                 self.runtimes[process as usize].ready = ready;
             }
-            Call::Bind { port } => self.bind(host, thread, process, port),
+            Call::Bind { port } => self.bind(here, process, port),
             Call::SendTo { socket, to, content } => {
-                self.send_datagram(host, thread, process, socket, to, content);
+                self.send_datagram(here, process, socket, to, content);
             }
-            Call::SendPdu { circuit, content } => self.send_pdu(host, thread, process, circuit, content),
-            Call::ReceivePdu { circuit, wait } => self.receive_pdu(host, thread, process, circuit, wait),
-            Call::ReceiveFrom { socket, wait } => self.receive_datagram(host, thread, process, socket, wait),
-            Call::Fore(ask) => self.fore_call(host, thread, process, ask),
-            Call::Start { program } => self.start_program(host, thread, process, &program),
+            Call::SendPdu { circuit, content } => self.send_pdu(here, process, circuit, content),
+            Call::ReceivePdu { circuit, wait } => self.receive_pdu(here, process, circuit, wait),
+            Call::ReceiveFrom { socket, wait } => self.receive_datagram(here, process, socket, wait),
+            Call::Fore(ask) => self.fore_call(here, process, ask),
+            Call::Start { program } => self.start_program(here, process, &program),
         }
     }
 
@@ -260,18 +258,18 @@ impl Lan {
 
     // Connections
 
-    fn listen(&mut self, host: u32, thread: ThreadId, process: u32, port: u16) {
-        let taken = |port| self.listening.contains_key(&address(host, port));
+    fn listen(&mut self, here: ThreadAt, process: u32, port: u16) {
+        let taken = |port| self.listening.contains_key(&address(here.host, port));
         let port = match port {
             0 => (FIRST_PORT..u16::MAX).find(|&port| !taken(port)).unwrap_or(0),
             port => port,
         };
         if port == 0 || taken(port) {
-            return self.outcome(host, thread, process, Outcome::Failed(CallError::PortTaken { port }));
+            return self.outcome(here, process, Outcome::Failed(CallError::PortTaken { port }));
         }
-        let at = address(host, port);
+        let at = address(here.host, port);
         let listener = self.add_listener(process, at);
-        self.outcome(host, thread, process, Outcome::Listening { listener, at });
+        self.outcome(here, process, Outcome::Listening { listener, at });
     }
 
     /// A socket that waits for connections.
@@ -283,34 +281,34 @@ impl Lan {
         listener
     }
 
-    fn accept(&mut self, host: u32, thread: ThreadId, process: u32, listener: ListenerId) {
+    fn accept(&mut self, here: ThreadAt, process: u32, listener: ListenerId) {
         let runtime = &mut self.runtimes[process as usize];
         let waiting = runtime.listeners.get_mut(listener.0 as usize).and_then(|one| one.1.pop_front());
         let Some(end) = waiting else {
-            return self.sleep(host, thread, process, Call::Accept { listener });
+            return self.sleep(here, process, Call::Accept { listener });
         };
         let connection = runtime.name(end);
         self.ends[end as usize].name = connection;
         let other = self.ends[end as usize].other;
         let (from, came) = (self.ends[other as usize].at, self.ends[end as usize].came);
-        self.insert(host, thread, &[Step::After(came)]);
-        self.outcome(host, thread, process, Outcome::Accepted { listener, connection, from });
+        self.insert(here, &[Step::After(came)]);
+        self.outcome(here, process, Outcome::Accepted { listener, connection, from });
     }
 
     /// Both ends come to be, and the first asks for the connection. Where nobody listens the other one is
     /// closed, and says so when it is asked.
-    fn connect(&mut self, host: u32, thread: ThreadId, process: u32, to: Address) {
+    fn connect(&mut self, here: ThreadAt, process: u32, to: Address) {
         let now = self.core.now();
         let Some(socket) = self.config.socket.as_ref() else { return };
         let (mtu, nodelay) = (socket.mtu, self.sets_nodelay(process, socket));
         let listener = self.listening.get(&to).copied();
         let there = to.host.min(self.size() - 1);
         let first = self.ends.len() as u32;
-        self.add_end(process, host, first + 1, mtu);
+        self.add_end(process, here.host, first + 1, mtu);
         self.add_end(listener.map_or(u32::MAX, |one| one.0), there, first, mtu);
-        // No two connections of a host have the same port there, and none one that listens.
+        // No two connections of a here.host have the same port there, and none one that listens.
         let port = FIRST_PORT + (first / 2 % u32::from(u16::MAX - FIRST_PORT)) as u16;
-        self.ends[first as usize].at = address(host, port);
+        self.ends[first as usize].at = address(here.host, port);
         let peer = &mut self.ends[first as usize + 1];
         peer.at = to;
         if listener.is_some() {
@@ -323,34 +321,34 @@ impl Lan {
         debug_assert!(asked.is_ok(), "it is new");
         machine.set_nodelay(nodelay);
         self.runtimes[process as usize].connecting = Some(first);
-        self.insert(host, thread, &[Step::Do(Action::Attempt { process })]);
-        self.drain(host, thread, first, true);
+        self.insert(here, &[Step::Do(Action::Attempt { process })]);
+        self.drain(here, first, true);
     }
 
-    fn connected(&mut self, host: u32, thread: ThreadId, process: u32, to: Address) {
+    fn connected(&mut self, here: ThreadAt, process: u32, to: Address) {
         let Some(end) = self.runtimes[process as usize].connecting else { return };
         if self.is_over(end) {
             self.runtimes[process as usize].connecting = None;
             let refused = self.over.iter().rev().any(|one| one.0 == process && one.2 == Reason::Refused);
             let error = if refused { CallError::Refused { to } } else { CallError::Unreachable { to } };
-            return self.outcome(host, thread, process, Outcome::Failed(error));
+            return self.outcome(here, process, Outcome::Failed(error));
         }
         if !self.ends[end as usize].machine.state().is_synchronized() {
-            return self.sleep(host, thread, process, Call::Connect { to });
+            return self.sleep(here, process, Call::Connect { to });
         }
         let runtime = &mut self.runtimes[process as usize];
         runtime.connecting = None;
         let connection = runtime.name(end);
         self.ends[end as usize].name = connection;
-        self.outcome(host, thread, process, Outcome::Connected { connection, to });
+        self.outcome(here, process, Outcome::Connected { connection, to });
     }
 
     /// A connection is open, or over.
-    pub(in super::super) fn has_changed(&mut self, host: u32, thread: ThreadId, number: u32) {
+    pub(in super::super) fn has_changed(&mut self, here: ThreadAt, number: u32) {
         if !self.config.stack.message.is_library() {
             return;
         }
-        let trail = self.hosts[host as usize].cpu.trail(thread);
+        let trail = self.trail_of(here);
         let end = &mut self.ends[number as usize];
         end.came = trail;
         end.full = false;
@@ -373,8 +371,7 @@ impl Lan {
 
     fn write_on(
         &mut self,
-        host: u32,
-        thread: ThreadId,
+        here: ThreadAt,
         process: u32,
         connection: ConnectionId,
         mut content: Content,
@@ -382,15 +379,15 @@ impl Lan {
     ) {
         let now = self.core.now();
         let Some(number) = self.runtimes[process as usize].end(connection) else {
-            return self.outcome(host, thread, process, Outcome::Ended { connection });
+            return self.outcome(here, process, Outcome::Ended { connection });
         };
         if content.length() == Bytes::new(0) {
-            return self.outcome(host, thread, process, Outcome::Wrote { connection, rest: content });
+            return self.outcome(here, process, Outcome::Wrote { connection, rest: content });
         }
         let end = &mut self.ends[number as usize];
         let most = end.machine.piece(content.length());
         let Ok(taken) = end.machine.send(now, most) else {
-            return self.outcome(host, thread, process, Outcome::Ended { connection });
+            return self.outcome(here, process, Outcome::Ended { connection });
         };
         content.move_to(taken, &mut end.content);
         let rest = content.length() > Bytes::new(0);
@@ -402,31 +399,31 @@ impl Lan {
         if taken == Bytes::new(0) {
             end.full = true;
             if wait {
-                self.sleep(host, thread, process, call);
+                self.sleep(here, process, call);
             } else {
                 self.runtimes[process as usize].current = Some(call);
-                self.insert(host, thread, &[Step::Do(Action::Wrote { process })]);
+                self.insert(here, &[Step::Do(Action::Wrote { process })]);
             }
         } else {
             self.runtimes[process as usize].current = Some(call);
             let next = if rest { Action::Attempt { process } } else { Action::Wrote { process } };
-            self.insert(host, thread, &[Step::Do(next)]);
+            self.insert(here, &[Step::Do(next)]);
         }
-        self.drain(host, thread, number, true);
+        self.drain(here, number, true);
     }
 
     /// A write has ended.
-    pub(in super::super) fn wrote(&mut self, host: u32, thread: ThreadId, process: u32) {
+    pub(in super::super) fn wrote(&mut self, here: ThreadAt, process: u32) {
         let current = self.runtimes[process as usize].current.take();
         if let Some(Call::Write { connection, content, .. } | Call::Post { connection, content, .. }) =
             current
         {
-            self.outcome(host, thread, process, Outcome::Wrote { connection, rest: content });
+            self.outcome(here, process, Outcome::Wrote { connection, rest: content });
         }
     }
 
     /// A process takes what there is from TCP.
-    pub(in super::super) fn fetch(&mut self, host: u32, thread: ThreadId, process: u32) {
+    pub(in super::super) fn fetch(&mut self, here: ThreadAt, process: u32) {
         let now = self.core.now();
         let runtime = &self.runtimes[process as usize];
         let Some(Call::Read { connection, most, .. }) = runtime.current else { return };
@@ -436,17 +433,17 @@ impl Lan {
             Read::Nothing => Bytes::new(0),
             Read::End => {
                 self.runtimes[process as usize].current = None;
-                return self.outcome(host, thread, process, Outcome::Ended { connection });
+                return self.outcome(here, process, Outcome::Ended { connection });
             }
         };
-        self.insert(host, thread, &[Step::Do(Action::Fetched { process, octets })]);
-        self.drain(host, thread, number, true);
+        self.insert(here, &[Step::Do(Action::Fetched { process, octets })]);
+        self.drain(here, number, true);
     }
 
     /// The octets are in the process's own memory.
-    pub(in super::super) fn fetched(&mut self, host: u32, thread: ThreadId, process: u32, octets: Bytes) {
+    pub(in super::super) fn fetched(&mut self, here: ThreadAt, process: u32, octets: Bytes) {
         if let Some(Call::Read { connection, .. }) = self.runtimes[process as usize].current.take() {
-            self.was_read(host, thread, process, connection, octets);
+            self.was_read(here, process, connection, octets);
         }
     }
 
@@ -463,14 +460,7 @@ impl Lan {
         }
     }
 
-    fn was_read(
-        &mut self,
-        host: u32,
-        thread: ThreadId,
-        process: u32,
-        connection: ConnectionId,
-        octets: Bytes,
-    ) {
+    fn was_read(&mut self, here: ThreadAt, process: u32, connection: ConnectionId, octets: Bytes) {
         let mut content = self.spare_content();
         if let Some(end) = self.runtimes[process as usize].end(connection)
             && octets > Bytes::new(0)
@@ -484,7 +474,7 @@ impl Lan {
                 self.keep_content(empty);
             }
         }
-        self.outcome(host, thread, process, Outcome::Read { connection, content: &mut content });
+        self.outcome(here, process, Outcome::Read { connection, content: &mut content });
         self.keep_content(content);
     }
 }

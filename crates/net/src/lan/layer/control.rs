@@ -17,8 +17,7 @@ use wiretwin_msg::pvm::library::server::GroupServer;
 use wiretwin_proto::{Work, WorkKind};
 use wiretwin_units::Bytes;
 
-use super::super::cpu::ThreadId;
-use super::super::host::Action;
+use super::super::host::{Action, ThreadAt};
 use super::super::stack::Message;
 use super::super::{Kind, Lan, OpError, RequestId};
 use super::{Machine, Runtime};
@@ -120,19 +119,19 @@ impl Lan {
     }
 
     /// A process starts another one on its host, which is connected to it.
-    pub(super) fn start_program(&mut self, host: u32, thread: ThreadId, process: u32, program: &str) {
+    pub(super) fn start_program(&mut self, here: ThreadAt, process: u32, program: &str) {
         if program != SERVER {
-            return self.outcome(host, thread, process, Outcome::Failed(CallError::NoSuchProgram));
+            return self.outcome(here, process, Outcome::Failed(CallError::NoSuchProgram));
         }
         let number = self.processes.len() as u32;
-        let started = self.add_runtime(host, Machine::PvmGroups(Box::new(GroupServer::new(number))));
+        let started = self.add_runtime(here.host, Machine::PvmGroups(Box::new(GroupServer::new(number))));
         let [to_starter, to_started] = self.connect_locally([started, process]);
         let name = self.name_connection(started, to_starter, process);
         self.ends[to_starter as usize].name = name;
         let connection = self.runtimes[process as usize].name(to_started);
         self.ends[to_started as usize].name = connection;
         self.give(started, Action::Progress { rank: started });
-        self.outcome(host, thread, process, Outcome::Started { process: started, connection });
+        self.outcome(here, process, Outcome::Started { process: started, connection });
     }
 
     /// A process that was not there from the start.
@@ -147,7 +146,7 @@ impl Lan {
     fn connect_locally(&mut self, processes: [u32; 2]) -> [u32; 2] {
         let number = self.ends.len() as u32;
         let Some(socket) = self.config.socket.clone() else { return [number; 2] };
-        let host = self.processes[processes[0] as usize].host;
+        let host = self.processes[processes[0] as usize].here.host;
         let ends = [
             self.add_end(processes[0], host, number + 1, socket.mtu),
             self.add_end(processes[1], host, number, socket.mtu),

@@ -25,8 +25,8 @@ use wiretwin_units::Bytes;
 
 use super::super::Lan;
 use super::super::activity::Activity;
-use super::super::cpu::{Step, ThreadId};
-use super::super::host::Action;
+use super::super::cpu::Step;
+use super::super::host::{Action, ThreadAt};
 use super::super::socket::Carried;
 use super::super::trail::SegmentId;
 
@@ -64,7 +64,7 @@ impl Lan {
             let name = self.name_connection(process, FIRST + end, peer);
             self.mapped.push(MappedEnd {
                 process,
-                host: self.processes[process as usize].host,
+                host: self.processes[process as usize].here.host,
                 other: first + u32::from(end == first),
                 name,
                 sent: VecDeque::new(),
@@ -118,46 +118,44 @@ impl Lan {
     }
 
     /// A call of the driver begins.
-    pub(super) fn begin_mapped(&mut self, host: u32, thread: ThreadId, process: u32) {
+    pub(super) fn begin_mapped(&mut self, here: ThreadAt, process: u32) {
         let Some(call) = &self.runtimes[process as usize].current else { return };
-        let none = Bytes::new(0);
         match call {
             Call::Write { connection, content, .. } => {
                 let end = self.runtimes[process as usize].end(*connection);
                 let (octets, mut steps) = (content.length(), core::mem::take(&mut self.scratch));
                 steps.clear();
-                steps.push(self.price(host, Activity::Trap, none, none));
+                steps.push(self.fee(here.host, Activity::Trap));
                 for pdu in end.into_iter().flat_map(|end| self.mapped_pdus(end, octets)) {
-                    steps.push(self.price(host, Activity::PacketOut, pdu, pdu));
+                    steps.push(self.price(here.host, Activity::PacketOut, pdu, pdu));
                 }
                 steps.push(Step::Do(Action::Post { process }));
-                self.insert(host, thread, &steps);
-                self.scratch = steps;
+                self.insert_all(here, steps);
             }
             Call::Select { write, until, .. } => {
                 let (write, now) = (*write, self.core.now());
                 let waits = until.is_none_or(|until| until > now);
                 self.look(process, write);
                 let sleeps = waits && self.runtimes[process as usize].ready.is_empty();
-                let mut steps = vec![self.price(host, Activity::Select, none, none)];
+                let mut steps = vec![self.fee(here.host, Activity::Select)];
                 if sleeps {
-                    steps.push(self.price(host, Activity::Trap, none, none));
+                    steps.push(self.fee(here.host, Activity::Trap));
                 }
                 steps.push(Step::Do(Action::Attempt { process }));
-                self.insert(host, thread, &steps);
+                self.insert(here, &steps);
             }
-            _ => self.insert(host, thread, &[Step::Do(Action::Attempt { process })]),
+            _ => self.insert(here, &[Step::Do(Action::Attempt { process })]),
         }
     }
 
     /// The driver has PDUs.
-    pub(in super::super) fn post_mapped(&mut self, host: u32, thread: ThreadId, process: u32) {
+    pub(in super::super) fn post_mapped(&mut self, here: ThreadAt, process: u32) {
         let Some(Call::Write { connection, mut content, wait }) =
             self.runtimes[process as usize].current.take()
         else {
             return;
         };
-        let (now, trail) = (self.core.now(), self.hosts[host as usize].cpu.trail(thread));
+        let (now, trail) = (self.core.now(), self.trail_of(here));
         if let Some(end) = self.runtimes[process as usize].end(connection) {
             let (other, mine) = (self.mapped(end).other, (end - FIRST) as usize);
             let to = self.mapped[other as usize].host;
@@ -171,18 +169,18 @@ impl Lan {
                 self.packets[packet].trail = trail;
                 if let Some(medium) = &mut self.medium {
                     medium.advance(now);
-                    medium.offer_mapped(now, [host, to], end, packet, octets);
+                    medium.offer_mapped(now, [here.host, to], end, packet, octets);
                 }
             }
             self.medium_due();
             if !content.is_empty() {
                 self.mapped[mine].full = true;
                 if wait {
-                    return self.sleep(host, thread, process, Call::Write { connection, content, wait });
+                    return self.sleep(here, process, Call::Write { connection, content, wait });
                 }
             }
         }
-        self.outcome(host, thread, process, Outcome::Wrote { connection, rest: content });
+        self.outcome(here, process, Outcome::Wrote { connection, rest: content });
     }
 
     /// A PDU has left the memory of an end: its driver interrupts where somebody waits for the buffer.
@@ -192,22 +190,21 @@ impl Lan {
         let host = one.host;
         if core::mem::take(&mut one.full) {
             let timer = self.hosts[host as usize].timer;
-            let none = Bytes::new(0);
-            let entry = self.price(host, Activity::Interrupt, none, none);
-            self.wake(host, timer, &[entry, Step::Do(Action::MappedRoom { end })]);
+            let entry = self.fee(host, Activity::Interrupt);
+            self.wake(timer, &[entry, Step::Do(Action::MappedRoom { end })]);
         }
     }
 
     /// Who waits for a buffer goes on.
-    pub(in super::super) fn mapped_room(&mut self, host: u32, thread: ThreadId, end: u32) {
-        let trail = self.hosts[host as usize].cpu.trail(thread);
+    pub(in super::super) fn mapped_room(&mut self, here: ThreadAt, end: u32) {
+        let trail = self.trail_of(here);
         let process = self.mapped(end).process;
         self.rouse_library(process, trail);
     }
 
     /// A PDU is in the memory of a process.
-    pub(in super::super) fn mapped_came(&mut self, host: u32, thread: ThreadId, end: u32) {
-        let trail = self.hosts[host as usize].cpu.trail(thread);
+    pub(in super::super) fn mapped_came(&mut self, here: ThreadAt, end: u32) {
+        let trail = self.trail_of(here);
         let other = self.mapped[end as usize].other as usize;
         let pdu = self.mapped[other].sent.pop_front();
         let end = &mut self.mapped[end as usize];
@@ -221,7 +218,7 @@ impl Lan {
     }
 
     /// A process reads what came, where it lies.
-    pub(super) fn read_mapped(&mut self, host: u32, thread: ThreadId, process: u32, end: u32, most: Bytes) {
+    pub(super) fn read_mapped(&mut self, here: ThreadAt, process: u32, end: u32, most: Bytes) {
         let mut content = self.spare_content();
         let end = &mut self.mapped[(end - FIRST) as usize];
         let mut read = end.inbox.move_to(most, &mut content);
@@ -241,12 +238,12 @@ impl Lan {
             let (now, from) = (self.core.now(), self.mapped[other].host);
             medium.advance(now);
             for _ in 0..free {
-                medium.free_mapped(now, [from, host]);
+                medium.free_mapped(now, [from, here.host]);
             }
             self.medium_due();
         }
-        self.insert(host, thread, &[Step::After(came)]);
-        self.outcome(host, thread, process, Outcome::Read { connection, content: &mut content });
+        self.insert(here, &[Step::After(came)]);
+        self.outcome(here, process, Outcome::Read { connection, content: &mut content });
         self.keep_content(content);
     }
 }

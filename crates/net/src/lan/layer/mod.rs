@@ -33,8 +33,8 @@ use wiretwin_wire::rpc::portmap::Transport as Over;
 
 use super::config::{Beside, Config, SocketConfig};
 use super::core::LanEvent;
-use super::cpu::{Step, ThreadId};
-use super::host::Action;
+use super::cpu::Step;
+use super::host::{Action, ThreadAt};
 use super::signalling::SwitchedConfig;
 use super::socket::charge;
 use super::stack::{Message as MessageLayer, Stack, Transport};
@@ -357,7 +357,7 @@ impl Lan {
                 self.map_memory(both);
                 continue;
             }
-            let hosts = both.map(|process| self.processes[process as usize].host);
+            let hosts = both.map(|process| self.processes[process as usize].here.host);
             let number = self.ends.len() as u32;
             let ends = [
                 self.add_end(both[0], hosts[0], number + 1, config.mtu),
@@ -371,14 +371,14 @@ impl Lan {
         }
         self.tell_terms(first);
         for (process, port) in listening.into_iter().map(|(process, port)| (first + process, port)) {
-            let at = address(self.processes[process as usize].host, port);
+            let at = address(self.processes[process as usize].here.host, port);
             let listener = self.add_listener(process, at);
             let now = self.core.now();
             let machine = &mut self.runtimes[process as usize].machine;
             of_library!(machine, library => library.handle(now, Outcome::Listening { listener, at }));
         }
         for (process, port) in bound.into_iter().map(|(process, port)| (first + process, port)) {
-            let at = address(self.processes[process as usize].host, port);
+            let at = address(self.processes[process as usize].here.host, port);
             let socket = self.add_socket(process, at);
             let now = self.core.now();
             let machine = &mut self.runtimes[process as usize].machine;
@@ -462,8 +462,8 @@ impl Lan {
     }
 
     /// A process does what its library asks for before anything is posted.
-    pub(super) fn enroll(&mut self, host: u32, thread: ThreadId, process: u32) {
-        self.settle(host, thread, process, false);
+    pub(super) fn enroll(&mut self, here: ThreadAt, process: u32) {
+        self.settle(here, process, false);
     }
 
     /// A send or a receive is posted: the process turns to it when it has done what came before.
@@ -475,7 +475,7 @@ impl Lan {
     }
 
     /// A process asks its library for what was posted.
-    pub(super) fn ask(&mut self, host: u32, thread: ThreadId, process: u32, id: RequestId) {
+    pub(super) fn ask(&mut self, here: ThreadAt, process: u32, id: RequestId) {
         let now = self.core.now();
         let Some(slot) = self.find(id) else { return };
         let (request, kind) = (Request(id.0), self.requests[slot].kind);
@@ -507,17 +507,17 @@ impl Lan {
             Kind::Free => {}
         });
         // What else was posted comes before any waiting.
-        self.settle(host, thread, process, false);
+        self.settle(here, process, false);
     }
 
     /// A process takes a receive back.
-    pub(super) fn take_back(&mut self, host: u32, thread: ThreadId, process: u32, request: RequestId) {
+    pub(super) fn take_back(&mut self, here: ThreadAt, process: u32, request: RequestId) {
         let now = self.core.now();
         let machine = &mut self.runtimes[process as usize].machine;
         of_library!(machine, library => if let Some(mpi) = library.mpi() {
             mpi.cancel(now, Request(request.0));
         });
-        self.settle(host, thread, process, false);
+        self.settle(here, process, false);
     }
 
     /// The envelope and the length of the message that a receive of a rank would take.
@@ -528,14 +528,14 @@ impl Lan {
     }
 
     /// A process has said that it ends.
-    pub(super) fn leave(&mut self, host: u32, thread: ThreadId, process: u32) {
+    pub(super) fn leave(&mut self, here: ThreadAt, process: u32) {
         let now = self.core.now();
         of_library!(&mut self.runtimes[process as usize].machine, library => library.leave(now));
-        self.settle(host, thread, process, false);
+        self.settle(here, process, false);
     }
 
     /// A process has nothing else to do: where it waits, its library goes on.
-    pub(super) fn turn(&mut self, host: u32, thread: ThreadId, process: u32) {
+    pub(super) fn turn(&mut self, here: ThreadAt, process: u32) {
         let is_rank = self.process_set_of(process).is_some();
         let goes_on = match self.processes[process as usize].state {
             _ if !is_rank => true,
@@ -555,19 +555,19 @@ impl Lan {
         }
         let now = self.core.now();
         of_library!(&mut self.runtimes[process as usize].machine, library => library.progress(now));
-        self.settle(host, thread, process, true);
+        self.settle(here, process, true);
     }
 
     /// What a call came to goes to the library.
-    pub(super) fn outcome(&mut self, host: u32, thread: ThreadId, process: u32, outcome: Outcome<'_>) {
+    pub(super) fn outcome(&mut self, here: ThreadAt, process: u32, outcome: Outcome<'_>) {
         let now = self.core.now();
         of_library!(&mut self.runtimes[process as usize].machine, library => library.handle(now, outcome));
-        self.settle(host, thread, process, false);
+        self.settle(here, process, false);
     }
 
     /// Does what a library has asked for since it was called, before anything else of its process; then,
     /// with `turn`, sees whether there is more.
-    fn settle(&mut self, host: u32, thread: ThreadId, process: u32, turn: bool) {
+    fn settle(&mut self, here: ThreadAt, process: u32, turn: bool) {
         let mut steps = core::mem::take(&mut self.asked);
         steps.clear();
         loop {
@@ -576,8 +576,8 @@ impl Lan {
             match output {
                 Output::Work(work) => {
                     self.controls.note(&work);
-                    let prices = self.beside_of(process).and_then(|one| one.prices.get(host as usize));
-                    let prices = prices.unwrap_or(&self.hosts[host as usize].config.prices);
+                    let prices = self.beside_of(process).and_then(|one| one.prices.get(here.host as usize));
+                    let prices = prices.unwrap_or(&self.hosts[here.host as usize].config.prices);
                     charge(prices, &work, &mut steps);
                 }
                 Output::Transmit(call) => {
@@ -593,17 +593,17 @@ impl Lan {
         if turn && (!steps.is_empty() || self.looks(process)) {
             steps.push(Step::Do(Action::Progress { rank: process }));
         }
-        self.insert(host, thread, &steps);
+        self.insert(here, &steps);
         self.asked = steps;
     }
 
     /// The library has done something that was asked of it.
-    pub(super) fn library_done(&mut self, host: u32, thread: ThreadId, process: u32, done: Done) {
+    pub(super) fn library_done(&mut self, here: ThreadAt, process: u32, done: Done) {
         let request = match done {
             Done::Sent(request) => request,
             Done::Received { request, message } => {
                 let (receive, message) = (RequestId(request.0), RequestId(message.0));
-                self.note_message(host, thread, process, message);
+                self.note_message(here, process, message);
                 return self.complete(receive, message);
             }
             Done::Answered { request, number } => {
@@ -636,7 +636,7 @@ impl Lan {
     // Sleep
 
     /// The process sleeps in its call.
-    pub(super) fn sleep(&mut self, host: u32, thread: ThreadId, process: u32, call: Call) {
+    pub(super) fn sleep(&mut self, here: ThreadAt, process: u32, call: Call) {
         let runtime = &mut self.runtimes[process as usize];
         runtime.asleep = true;
         (runtime.deadline, runtime.idle) = match call {
@@ -644,7 +644,7 @@ impl Lan {
             _ => (SimTime::MAX, true),
         };
         runtime.current = Some(call);
-        self.hosts[host as usize].cpu.block(thread);
+        self.hosts[here.host as usize].cpu.block(here.thread);
         self.set_alarm(process);
     }
 
@@ -658,18 +658,17 @@ impl Lan {
         runtime.asleep = false;
         runtime.deadline = SimTime::MAX;
         self.set_alarm(process);
-        let (host, thread) = (self.processes[process as usize].host, self.processes[process as usize].thread);
-        let none = Bytes::new(0);
+        let here = self.processes[process as usize].here;
         let woken = if self.config.stack.message.is_over_vis() {
             super::activity::Activity::ViaPoll
         } else {
             super::activity::Activity::ContextSwitch
         };
-        let switch = self.price(host, woken, none, none);
-        self.insert(host, thread, &[Step::After(trail), switch, Step::Do(Action::Attempt { process })]);
+        let switch = self.fee(here.host, woken);
+        self.insert(here, &[Step::After(trail), switch, Step::Do(Action::Attempt { process })]);
         let now = self.core.now();
-        self.hosts[host as usize].cpu.unblock(thread, now, &mut self.core.trail);
-        self.stirred.push(host);
+        self.hosts[here.host as usize].cpu.unblock(here.thread, now, &mut self.core.trail);
+        self.stirred.push(here.host);
     }
 
     /// Sets the alarm of a process as its deadline wants. One that is set for earlier stays, and nothing
