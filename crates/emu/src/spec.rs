@@ -59,19 +59,8 @@ impl WireSpec {
     /// [`PlanError`], at the first key that is wrong.
     pub fn parse(text: &str) -> Result<Self, PlanError> {
         let value = read::from_json(text)?;
-        let own = [
-            "format",
-            "version",
-            "ports",
-            "limit_s",
-            "spin_us",
-            "cpu",
-            "priority",
-            "capture",
-            "die_with_parent",
-        ];
-        let known: Vec<&str> = own.into_iter().chain(KEYS).collect();
-        let fields = At::top(&value).object(&known)?;
+        let own = "format version ports limit_s spin_us cpu priority capture die_with_parent";
+        let fields = At::top(&value).object(&format!("{own} {KEYS}"))?;
         let format = fields.get("format")?;
         if format.value != FORMAT {
             return Err(format.refuse(&format!("{FORMAT:?}")));
@@ -115,7 +104,7 @@ fn read_ports(at: &At<'_>) -> Result<Vec<PortSpec>, PlanError> {
     }
     let mut ports: Vec<PortSpec> = Vec::new();
     for item in &list {
-        let fields = item.object(&["tap", "name", "netns", "create"])?;
+        let fields = item.object("tap name netns create")?;
         let (tap, netns) = (read_text(&fields.get("tap")?)?, fields.optional("netns"));
         let port = PortSpec {
             name: fields.optional("name").map_or_else(|| Ok(tap.clone()), |at| read_text(&at))?,

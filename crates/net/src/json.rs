@@ -38,13 +38,15 @@ impl<'a> At<'a> {
         PlanError::new(join(&self.key, key), value, allowed)
     }
 
-    /// This, if it is an object with no key but the known ones.
-    pub fn object(&self, known: &[&str]) -> Result<Self, PlanError> {
-        let allowed = || format!("an object with the keys {}", known.join(", "));
+    /// This, if it is an object with no key but the known ones, which are the words of a text.
+    pub fn object(&self, known: &str) -> Result<Self, PlanError> {
+        let names = || known.split_ascii_whitespace().collect::<Vec<_>>().join(", ");
+        let allowed = || format!("an object with the keys {}", names());
         let map = self.value.as_object().ok_or_else(|| self.refuse(&allowed()))?;
-        if let Some((key, value)) = map.iter().find(|(key, _)| !known.contains(&key.as_str())) {
+        let is_known = |key: &str| known.split_ascii_whitespace().any(|one| one == key);
+        if let Some((key, value)) = map.iter().find(|(key, _)| !is_known(key)) {
             let unknown = At { key: join(&self.key, key), value };
-            return Err(unknown.refuse(&format!("no such key; known are {}", known.join(", "))));
+            return Err(unknown.refuse(&format!("no such key; known are {}", names())));
         }
         Ok(Self { key: self.key.clone(), value: self.value })
     }

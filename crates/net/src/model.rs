@@ -154,23 +154,13 @@ pub struct Model {
     pub keeping: Vec<String>,
 }
 
-const MODEL_KEYS: [&str; 10] =
-    ["nodes", "placement", "dealt", "own", "intra", "inter", "link", "network", "first", "keeping"];
-const FIRST_KEYS: [&str; 3] = ["calls", "ps", "at_end"];
-const NODE_KEYS: [&str; 9] =
-    ["name", "cores", "cores_of", "idle", "quantum_ps", "turn_ps", "fair", "tick_ps", "least_ps"];
-const LINK_KEYS: [&str; 3] = ["rate_bit_s", "delay_ps", "message_bytes"];
-const LAYER_KEYS: [&str; 8] = [
-    "call_ps",
-    "overhead_send",
-    "overhead_recv",
-    "latency",
-    "gap",
-    "rendezvous_from_bytes",
-    "fetch",
-    "unexpected_copy",
-];
-const SEGMENT_KEYS: [&str; 3] = ["from_bytes", "base_ps", "per_byte_fs"];
+const MODEL_KEYS: &str = "nodes placement dealt own intra inter link network first keeping";
+const FIRST_KEYS: &str = "calls ps at_end";
+const NODE_KEYS: &str = "name cores cores_of idle quantum_ps turn_ps fair tick_ps least_ps";
+const LINK_KEYS: &str = "rate_bit_s delay_ps message_bytes";
+const LAYER_KEYS: &str = "call_ps overhead_send overhead_recv latency gap rendezvous_from_bytes fetch \
+    unexpected_copy";
+const SEGMENT_KEYS: &str = "from_bytes base_ps per_byte_fs";
 /// A day, far below the end of the clock: no sum of a few of them overflows.
 const LONGEST_PS: u64 = 86_400_000_000_000_000;
 
@@ -182,7 +172,7 @@ impl Model {
     pub fn from_json(text: &str, ranks: u32) -> Result<Self, PlanError> {
         let value = read::from_json(text)?;
         let top = At::top(&value);
-        let fields = top.object(&MODEL_KEYS)?;
+        let fields = top.object(MODEL_KEYS)?;
         let nodes = fields.get("nodes")?.list("one node or more")?;
         let nodes = nodes.iter().map(|at| read_node(at, &nodes)).collect::<Result<Vec<_>, _>>()?;
         let placement = read_by_rank(&fields.get("placement")?, ranks, "node", nodes.len() as u64 - 1)?;
@@ -239,7 +229,7 @@ fn read_first(at: &At<'_>) -> Result<Vec<FirstCall>, PlanError> {
     }
     list.iter()
         .map(|item| {
-            let fields = item.object(&FIRST_KEYS)?;
+            let fields = item.object(FIRST_KEYS)?;
             let calls = fields.get("calls")?.list("one name or more")?;
             let calls = calls.iter().map(|at| at.text().map(str::to_owned)).collect::<Result<_, _>>()?;
             let at_end = fields.optional("at_end").map_or(Ok(false), |at| at.truth())?;
@@ -259,7 +249,7 @@ fn read_by_rank(at: &At<'_>, ranks: u32, what: &str, last: u64) -> Result<Vec<u3
 }
 
 fn read_node(at: &At<'_>, all: &[At<'_>]) -> Result<NodeModel, PlanError> {
-    let fields = at.object(&NODE_KEYS)?;
+    let fields = at.object(NODE_KEYS)?;
     let idle_at = fields.get("idle")?;
     let idle = idle_at.one_of(&[("spin", Idle::Spin), ("yield", Idle::Yield), ("sleep", Idle::Sleep)])?;
     let first = fields.optional("tick_ps").map(|at| at.integer(0, LONGEST_PS)).transpose()?;
@@ -281,14 +271,14 @@ fn read_node(at: &At<'_>, all: &[At<'_>]) -> Result<NodeModel, PlanError> {
 
 fn read_cores_of(at: &At<'_>, all: &[At<'_>]) -> Result<u32, PlanError> {
     let node = at.integer(0, all.len() as u64 - 1)?;
-    if all[node as usize].object(&NODE_KEYS)?.optional("cores_of").is_some() {
+    if all[node as usize].object(NODE_KEYS)?.optional("cores_of").is_some() {
         return Err(at.refuse("a node that runs on its own cores"));
     }
     Ok(node as u32)
 }
 
 fn read_link(at: &At<'_>) -> Result<LinkModel, PlanError> {
-    let fields = at.object(&LINK_KEYS)?;
+    let fields = at.object(LINK_KEYS)?;
     Ok(LinkModel {
         rate: BitRate::bit_s(fields.get("rate_bit_s")?.integer(1, 1_000_000_000_000_000)?),
         delay: Span::from_ps(fields.get("delay_ps")?.integer(0, LONGEST_PS)?),
@@ -312,7 +302,7 @@ fn read_network(at: &At<'_>, nodes: usize) -> Result<NetworkModel, PlanError> {
 }
 
 fn read_layer(at: &At<'_>) -> Result<Layer, PlanError> {
-    let fields = at.object(&LAYER_KEYS)?;
+    let fields = at.object(LAYER_KEYS)?;
     let unexpected = fields.optional("unexpected_copy");
     let rendezvous = fields.optional("rendezvous_from_bytes");
     let fetch = fields.optional("fetch");
@@ -338,7 +328,7 @@ fn read_curve(at: &At<'_>, sign: Sign) -> Result<Curve, PlanError> {
     let list = at.list("one segment or more")?;
     let mut segments: Vec<Segment> = Vec::with_capacity(list.len());
     for (index, item) in list.iter().enumerate() {
-        let fields = item.object(&SEGMENT_KEYS)?;
+        let fields = item.object(SEGMENT_KEYS)?;
         let from_at = fields.get("from_bytes")?;
         let from_bytes = match segments.last() {
             None => from_at.integer(0, 0)?,

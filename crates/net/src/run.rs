@@ -84,7 +84,7 @@ impl RunOptions {
         let no_program = || PlanError::new("program", name, Program::NAMES.join(", "));
         let parameters = Program::parameters(name).ok_or_else(no_program)?;
         let keys = parameters.iter().map(|one| one.name).chain(["costs_ps", "fault"]).collect::<Vec<_>>();
-        let fields = top.object(&keys)?;
+        let fields = top.object(&keys.join(" "))?;
         let mut values = Vec::with_capacity(parameters.len());
         for one in parameters {
             values.push(match (fields.optional(one.name), one.default) {
@@ -96,7 +96,7 @@ impl RunOptions {
         let mut costs = BTreeMap::new();
         if let Some(at) = fields.optional("costs_ps") {
             let kinds = [program.work(), program.free_work()].concat();
-            let prices = at.object(&kinds)?;
+            let prices = at.object(&kinds.join(" "))?;
             for kind in kinds.into_iter().filter(|kind| prices.value.get(kind).is_some()) {
                 costs.insert(kind.to_string(), prices.get(kind)?.integer(0, 1 << 50)?);
             }
@@ -111,7 +111,7 @@ impl RunOptions {
 }
 
 fn read_fault(at: &At<'_>) -> Result<Fault, PlanError> {
-    let fields = at.object(&["delivery", "byte", "flip"])?;
+    let fields = at.object("delivery byte flip")?;
     Ok(Fault {
         delivery: fields.get("delivery")?.integer(0, u64::MAX)?,
         byte: fields.get("byte")?.integer(0, u64::MAX)?,

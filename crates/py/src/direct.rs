@@ -131,7 +131,7 @@ fn direct_simulated<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let value = read::from_json(wire_json).map_err(refused)?;
     let names: Vec<String> = (1..=hosts).map(|host| format!("h{host}")).collect();
-    let fields = At::top(&value).object(&KEYS).map_err(refused)?;
+    let fields = At::top(&value).object(KEYS).map_err(refused)?;
     let wire = read_wire(&fields, &names).map_err(refused)?;
     let config = live_config(asked.services()?, asked.fixed_window);
     let (length, count) = (Bytes::new(asked.bytes), asked.count);

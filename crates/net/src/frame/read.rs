@@ -12,8 +12,7 @@ use crate::fault::{Action, Filter, Hold, Rule, When};
 use crate::json::At;
 
 /// The keys that [`read_wire`] reads.
-pub const KEYS: [&str; 8] =
-    ["medium", "rate_bit_s", "delay_ns", "switch", "queue_frames", "mtu", "rules", "seed"];
+pub const KEYS: &str = "medium rate_bit_s delay_ns switch queue_frames mtu rules seed";
 
 const SLOWEST_BIT_S: u64 = 1_000;
 const FASTEST_BIT_S: u64 = 1_000_000_000_000;
@@ -89,7 +88,7 @@ fn read_switch(at: Option<&At<'_>>, ports: &[String], of_switch: &mut OfSwitch) 
     let Some(at) = at else {
         return Ok(Medium::Switch { latency: Span::ZERO, queue: Bytes::new(SWITCH_QUEUE_BYTES) });
     };
-    let fields = at.object(&["latency_ns", "queue_bytes", "queues", "background"])?;
+    let fields = at.object("latency_ns queue_bytes queues background")?;
     of_switch.queues = fields.optional("queues").map(|at| read_queues(&at)).transpose()?;
     if let Some(at) = fields.optional("background") {
         let list = at.list("background loads")?;
@@ -102,7 +101,7 @@ fn read_switch(at: Option<&At<'_>>, ports: &[String], of_switch: &mut OfSwitch) 
 }
 
 fn read_queues(at: &At<'_>) -> Result<Queues, PlanError> {
-    let fields = at.object(&["scheduler", "dscp", "weights", "others"])?;
+    let fields = at.object("scheduler dscp weights others")?;
     let is_weighted = fields.get("scheduler")?.one_of(&[("strict-priority", false), ("weighted", true)])?;
     let (dscp, weights, others) =
         (fields.optional("dscp"), fields.optional("weights"), fields.optional("others"));
@@ -121,7 +120,7 @@ fn read_queues(at: &At<'_>) -> Result<Queues, PlanError> {
     let list = fields.get("weights")?.list("codepoints and their weights")?;
     let mut weights = Vec::new();
     for item in &list {
-        let fields = item.object(&["dscp", "weight"])?;
+        let fields = item.object("dscp weight")?;
         let (dscp, weight) = (fields.get("dscp")?.integer(0, 63)?, fields.get("weight")?.integer(1, 255)?);
         weights.push((dscp as u8, weight as u8));
     }
@@ -130,7 +129,7 @@ fn read_queues(at: &At<'_>) -> Result<Queues, PlanError> {
 }
 
 fn read_background(at: &At<'_>, ports: &[String]) -> Result<Background, PlanError> {
-    let fields = at.object(&["dscp", "to", "load", "sources", "peak_over_mean", "on_ns", "bytes"])?;
+    let fields = at.object("dscp to load sources peak_over_mean on_ns bytes")?;
     let dscp = fields.get("dscp")?.integer(0, 63)? as u8;
     let usual = Background::of(dscp, fields.get("load")?.real(0.0, 2.0)?);
     let peak = fields.optional("peak_over_mean").map(|at| at.real(1.0, 1000.0)).transpose()?;
@@ -158,19 +157,8 @@ fn read_rules(at: &At<'_>, ports: &[String]) -> Result<Vec<Rule>, PlanError> {
 
 fn read_rule(at: &At<'_>, ports: &[String]) -> Result<Rule, PlanError> {
     const ACTIONS: [&str; 4] = ["drop", "corrupt", "duplicate", "reorder"];
-    let fields = at.object(&[
-        "drop",
-        "corrupt",
-        "duplicate",
-        "reorder",
-        "from",
-        "to",
-        "ethertype",
-        "protocol",
-        "dscp",
-        "frames",
-        "hold_ns",
-    ])?;
+    let fields =
+        at.object("drop corrupt duplicate reorder from to ethertype protocol dscp frames hold_ns")?;
     let mut given = ACTIONS.into_iter().filter(|name| fields.value.get(*name).is_some());
     let (Some(name), None) = (given.next(), given.next()) else {
         return Err(at.refuse(&format!("one of {} in each rule", ACTIONS.join(", "))));
@@ -200,7 +188,7 @@ fn read_when(at: &At<'_>) -> Result<When, PlanError> {
     if !at.value.is_object() {
         return Err(at.refuse(ALLOWED));
     }
-    let fields = at.object(&["nth", "every"])?;
+    let fields = at.object("nth every")?;
     match (fields.optional("nth"), fields.optional("every")) {
         (Some(nth), None) => {
             let list = nth.list("numbers of frames, counted from 1")?;
@@ -266,7 +254,7 @@ mod tests {
         });
         change(&mut value);
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-        let fields = At::top(&value).object(&KEYS).map_err(|error| error.to_string())?;
+        let fields = At::top(&value).object(KEYS).map_err(|error| error.to_string())?;
         read_wire(&fields, &names).map_err(|error| error.to_string())
     }
 

@@ -186,7 +186,7 @@ pub(super) fn read(
     }
     let mut found = Vec::new();
     for at in list.list("reservations")? {
-        let fields = at.object(&["from", "to", "target_bit_s", "minimum_bit_s"])?;
+        let fields = at.object("from to target_bit_s minimum_bit_s")?;
         let rank = |key| fields.get(key)?.integer(0, u64::from(count) - 1).map(|rank| rank as u32);
         let target = BitRate::bit_s(fields.get("target_bit_s")?.integer(1_000, 1_000_000_000_000)?);
         let minimum = fields.get("minimum_bit_s")?.integer(0, target.get())?;

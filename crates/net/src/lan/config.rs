@@ -279,7 +279,7 @@ impl Config {
     /// Reads a network.
     pub fn from_json(text: &str) -> Result<Self, PlanError> {
         let value = read::from_json(text)?;
-        let top = At::top(&value).object(&CONFIG_KEYS)?;
+        let top = At::top(&value).object(CONFIG_KEYS)?;
         let stack = Stack::from_str(top.get("stack")?.text()?)?;
         let hosts = top.get("hosts")?.list("hosts")?;
         let most = if stack.has_many_hosts() { MANY_HOSTS } else { MOST_HOSTS };
@@ -429,7 +429,7 @@ fn read_mpi(top: &At<'_>, stack: &Stack) -> Result<Option<MpiConfig>, PlanError>
             at.refuse("nothing here: only mpi over tcp is set by its user, other layers as their library")
         );
     }
-    let fields = at.object(&["apart_from_bytes", "synchronous", "always_buffered"])?;
+    let fields = at.object("apart_from_bytes synchronous always_buffered")?;
     let apart = fields.optional("apart_from_bytes").map(|at| at.integer(1, 1 << 31)).transpose()?;
     Ok(Some(MpiConfig {
         apart_from: apart.map(Bytes::new),
@@ -444,32 +444,9 @@ fn read_mpi(top: &At<'_>, stack: &Stack) -> Result<Option<MpiConfig>, PlanError>
 /// Buffers of mapped memory where nothing else is said (choice): 144 KB of each connection, each way.
 const MAPPED_BUFFERS: u32 = 16;
 
-const CONFIG_KEYS: [&str; 24] = [
-    "circuits",
-    "stack",
-    "hosts",
-    "link",
-    "switch",
-    "cable",
-    "ring",
-    "gige",
-    "switches",
-    "socket",
-    "vi",
-    "pdu_bytes",
-    "cut_messages",
-    "stream_bytes",
-    "first_use_ps",
-    "mapped_buffers",
-    "rendezvous_from_bytes",
-    "mpi",
-    "capture_host",
-    "bit_error",
-    "reassembly_timer_ps",
-    "cell_loss",
-    "load",
-    "reservations",
-];
+const CONFIG_KEYS: &str = "circuits stack hosts link switch cable ring gige switches socket vi pdu_bytes \
+    cut_messages stream_bytes first_use_ps mapped_buffers rendezvous_from_bytes mpi capture_host bit_error \
+    reassembly_timer_ps cell_loss load reservations";
 
 fn read_network(
     top: &At<'_>,
@@ -491,13 +468,13 @@ fn read_network(
         }
         Lower::Ethernet => {
             let fields = top.get("cable")?;
-            let fields = fields.object(&["rate_bit_s", "hop_ps"])?;
+            let fields = fields.object("rate_bit_s hop_ps")?;
             let rate = fields.get("rate_bit_s")?.integer(1_000_000, 1_000_000_000)?;
             Ok(NetworkConfig::Cable { rate: BitRate::bit_s(rate), hop: span(&fields, "hop_ps")? })
         }
         Lower::Fddi => {
             let fields = top.get("ring")?;
-            let fields = fields.object(&["rate_bit_s", "hop_ps", "latency_ps", "target_ps"])?;
+            let fields = fields.object("rate_bit_s hop_ps latency_ps target_ps")?;
             let rate = fields.get("rate_bit_s")?.integer(1_000_000, 1_000_000_000)?;
             // Long enough for a rotation and the longest frame, whatever the stations.
             let target = fields.get("target_ps")?.integer(4_000_000_000, 165_000_000_000)?;
@@ -513,19 +490,9 @@ fn read_network(
 }
 
 fn read_gige(at: &At<'_>, hosts: u64) -> Result<gige::Config, PlanError> {
-    let fields = at.object(&["rate_bit_s", "duplex", "propagation_ps", "adapter", "switch"])?;
+    let fields = at.object("rate_bit_s duplex propagation_ps adapter switch")?;
     let adapter = fields.get("adapter")?;
-    let adapter = adapter.object(&[
-        "bus_setup_ps",
-        "bus_byte_ps",
-        "frame_ps",
-        "send_frames",
-        "receive_bytes",
-        "receive_frames",
-        "coalesce_frames",
-        "coalesce_ps",
-        "pause",
-    ])?;
+    let adapter = adapter.object("bus_setup_ps bus_byte_ps frame_ps send_frames receive_bytes receive_frames coalesce_frames coalesce_ps pause")?;
     let pause = adapter.get("pause")?;
     let duplexes = [
         ("full", gige::Duplex::Full),
@@ -544,7 +511,7 @@ fn read_gige(at: &At<'_>, hosts: u64) -> Result<gige::Config, PlanError> {
         }
         None => None,
         Some(switch) => {
-            let fields = switch.object(&["forwarding", "latency_ps", "port_bytes"])?;
+            let fields = switch.object("forwarding latency_ps port_bytes")?;
             Some(gige::Switch {
                 forwarding: fields.get("forwarding")?.one_of(&[
                     ("stored", gige::Forwarding::Stored),
@@ -585,7 +552,7 @@ fn read_gige(at: &At<'_>, hosts: u64) -> Result<gige::Config, PlanError> {
 }
 
 fn read_socket(at: &At<'_>, stack: &Stack) -> Result<SocketConfig, PlanError> {
-    let fields = at.object(&["tcp", "buffer_bytes", "nodelay", "mtu_bytes", "encapsulation_bytes"])?;
+    let fields = at.object("tcp buffer_bytes nodelay mtu_bytes encapsulation_bytes")?;
     let rules = fields.get("tcp")?;
     let names = tcp::Config::presets().map(|preset| preset.name).join(", ");
     let preset = tcp::Config::preset(rules.text()?).ok_or_else(|| rules.refuse(&names))?;
@@ -622,7 +589,7 @@ fn rate(fields: &At<'_>, key: &str) -> Result<BitRate, PlanError> {
 }
 
 fn read_link(at: &At<'_>) -> Result<LinkConfig, PlanError> {
-    let fields = at.object(&["rate_bit_s", "cell_bits", "propagation_ps"])?;
+    let fields = at.object("rate_bit_s cell_bits propagation_ps")?;
     Ok(LinkConfig {
         rate: rate(&fields, "rate_bit_s")?,
         cell_bits: Bits::new(fields.get("cell_bits")?.integer(424, 848)?),
@@ -631,7 +598,7 @@ fn read_link(at: &At<'_>) -> Result<LinkConfig, PlanError> {
 }
 
 fn read_switch(at: &At<'_>, ports: u64, link: &LinkConfig) -> Result<SwitchConfig, PlanError> {
-    let fields = at.object(&["fabric_bit_s", "delay_ps", "queue_cells", "module_bit_s", "modules"])?;
+    let fields = at.object("fabric_bit_s delay_ps queue_cells module_bit_s modules")?;
     let config = SwitchConfig {
         fabric: rate(&fields, "fabric_bit_s")?,
         delay: span(&fields, "delay_ps")?,
@@ -650,10 +617,10 @@ fn read_switch(at: &At<'_>, ports: u64, link: &LinkConfig) -> Result<SwitchConfi
 }
 
 fn read_host(at: &At<'_>, over_vis: bool) -> Result<HostConfig, PlanError> {
-    let fields = at.object(&["name", "cache_bytes", "prices", "bus", "adapter", "background"])?;
+    let fields = at.object("name cache_bytes prices bus adapter background")?;
     let cache = Bytes::new(fields.get("cache_bytes")?.integer(0, u64::MAX)?);
     let bus = fields.get("bus")?;
-    let bus = bus.object(&["setup_ps", "byte_ps"])?;
+    let bus = bus.object("setup_ps byte_ps")?;
     Ok(HostConfig {
         name: fields.get("name")?.text()?.to_string(),
         prices: Prices { list: read_prices(&fields.get("prices")?, over_vis)?, cache },
@@ -667,14 +634,14 @@ fn read_host(at: &At<'_>, over_vis: bool) -> Result<HostConfig, PlanError> {
 /// there are none.
 fn read_prices(at: &At<'_>, over_vis: bool) -> Result<[Price; CPU_ACTIVITIES], PlanError> {
     let names: Vec<&str> = priced().map(Activity::name).collect();
-    let fields = at.object(&names)?;
+    let fields = at.object(&names.join(" "))?;
     let mut list = [Price::default(); CPU_ACTIVITIES];
     for activity in priced() {
         if !over_vis && VI_ACTIVITIES.contains(&activity) && fields.optional(activity.name()).is_none() {
             continue;
         }
         let price = fields.get(activity.name())?;
-        let price = price.object(&["call_ps", "byte_ps", "cold_byte_ps"])?;
+        let price = price.object("call_ps byte_ps cold_byte_ps")?;
         let byte = span(&price, "byte_ps")?;
         let cold_byte = match price.optional("cold_byte_ps") {
             Some(at) => Span::from_ps(at.integer(0, LONGEST_PS)?),
@@ -692,7 +659,7 @@ pub fn priced() -> impl Iterator<Item = Activity> {
 }
 
 fn read_firmware(at: &At<'_>) -> Result<FirmwarePrices, PlanError> {
-    let fields = at.object(&["send_pdu_ps", "send_cell_ps", "receive_cell_ps", "receive_pdu_ps"])?;
+    let fields = at.object("send_pdu_ps send_cell_ps receive_cell_ps receive_pdu_ps")?;
     Ok(FirmwarePrices {
         send_pdu: span(&fields, "send_pdu_ps")?,
         send_cell: span(&fields, "send_cell_ps")?,
@@ -705,8 +672,7 @@ fn read_adapter(at: &At<'_>) -> Result<AdapterConfig, PlanError> {
     let kind = at.value.get("kind").and_then(serde_json::Value::as_str).unwrap_or_default();
     match kind {
         "series-100" => {
-            let fields =
-                at.object(&["kind", "send_fifo_cells", "receive_fifo_cells", "interrupt_delay_ps"])?;
+            let fields = at.object("kind send_fifo_cells receive_fifo_cells interrupt_delay_ps")?;
             Ok(AdapterConfig::Series100 {
                 send_fifo_cells: count(&fields, "send_fifo_cells")?,
                 receive_fifo_cells: count(&fields, "receive_fifo_cells")?,
@@ -714,8 +680,7 @@ fn read_adapter(at: &At<'_>) -> Result<AdapterConfig, PlanError> {
             })
         }
         "series-200" => {
-            let fields =
-                at.object(&["kind", "send_fifo_cells", "receive_fifo_cells", "aal5", "aal34", "pace_ps"])?;
+            let fields = at.object("kind send_fifo_cells receive_fifo_cells aal5 aal34 pace_ps")?;
             Ok(AdapterConfig::Series200 {
                 send_fifo_cells: count(&fields, "send_fifo_cells")?,
                 receive_fifo_cells: count(&fields, "receive_fifo_cells")?,
@@ -724,13 +689,13 @@ fn read_adapter(at: &At<'_>) -> Result<AdapterConfig, PlanError> {
                 pace: span(&fields, "pace_ps")?,
             })
         }
-        "frames" => at.object(&["kind"]).map(|_| AdapterConfig::Frames),
+        "frames" => at.object("kind").map(|_| AdapterConfig::Frames),
         _ => Err(at.refuse("an object with the key kind: series-100, series-200 or frames")),
     }
 }
 
 fn read_background(at: &At<'_>) -> Result<BackgroundConfig, PlanError> {
-    let fields = at.object(&["tick_ps", "tick_work_ps", "wake_ps", "wake_work_ps"])?;
+    let fields = at.object("tick_ps tick_work_ps wake_ps wake_work_ps")?;
     Ok(BackgroundConfig {
         tick: span(&fields, "tick_ps")?,
         tick_work: span(&fields, "tick_work_ps")?,

@@ -111,13 +111,11 @@ fn read_one(
     hosts: u32,
     mtu: Option<u16>,
 ) -> Result<LoadConfig, PlanError> {
-    let mut keys = vec!["law", "share", "octets", "peak", "burst"];
-    match network {
-        NetworkConfig::Cable { .. } => keys.push("counted"),
-        NetworkConfig::Ring { .. } => {}
-        _ => keys.extend(["to", "reserved"]),
-    }
-    let fields = at.object(&keys)?;
+    let fields = at.object(match network {
+        NetworkConfig::Cable { .. } => "law share octets peak burst counted",
+        NetworkConfig::Ring { .. } => "law share octets peak burst",
+        _ => "law share octets peak burst to reserved",
+    })?;
     let share = fields.get("share")?.real(0.0, 1.0)?;
     let law = fields.get("law")?;
     let pattern = match law.value.as_str() {

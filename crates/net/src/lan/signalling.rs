@@ -83,7 +83,7 @@ pub(super) fn read(
     if !matches!(network, NetworkConfig::Switch(..)) {
         return Err(at.refuse("nothing here: call control is a switch's, and there is none"));
     }
-    let fields = at.object(&["topology", "processing_ps", "peak_kbit_s", "minimum_kbit_s", "last_vci"])?;
+    let fields = at.object("topology processing_ps peak_kbit_s minimum_kbit_s last_vci")?;
     let named = fields.get("topology")?;
     let size = hosts.len() as u32;
     let topology = Topology::ALL.into_iter().find(|one| named.value.as_str() == Some(one.name()));

@@ -72,8 +72,7 @@ const LEAST_BUFFER: u64 = 48;
 
 /// Reads the VIs of a network.
 pub(super) fn read(at: &At<'_>, hosts: u64) -> Result<ViConfig, PlanError> {
-    let fields =
-        at.object(&["device", "reliability", "mtu_bytes", "max_transfer_bytes", "buffers", "buffer_bytes"])?;
+    let fields = at.object("device reliability mtu_bytes max_transfer_bytes buffers buffer_bytes")?;
     let devices = [("m-via", Emulation::Kernel), ("adapter", Emulation::Adapter)];
     let emulation = fields.get("device")?.one_of(&devices)?;
     let level = fields.get("reliability")?;

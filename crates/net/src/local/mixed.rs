@@ -93,17 +93,17 @@ impl Job {
     fn read(top: &At<'_>) -> Result<Vec<Self>, PlanError> {
         let mut found = Vec::new();
         for at in top.list("programs")? {
-            let fields = at.object(&["name", "stack", "hosts", "places", "parameters"])?;
+            let fields = at.object("name stack hosts places parameters")?;
             let (name, given) = (fields.get("name")?, fields.get("parameters")?);
             let role = match name.value.as_str() {
                 Some("calls") => {
-                    let of = given.object(&["bytes", "reply", "pause_ps"])?;
+                    let of = given.object("bytes reply pause_ps")?;
                     let bytes = |key| Ok::<_, PlanError>(Bytes::new(of.get(key)?.integer(1, MOST_BYTES)?));
                     let pause = Span::from_ps(of.get("pause_ps")?.integer(0, 60_000_000_000_000)?);
                     Role::Calls { bytes: bytes("bytes")?, reply: bytes("reply")?, pause }
                 }
                 Some("ttcp") => {
-                    let bytes = given.object(&["bytes"])?.get("bytes")?.integer(1, MOST_BYTES)?;
+                    let bytes = given.object("bytes")?.get("bytes")?.integer(1, MOST_BYTES)?;
                     Role::Ttcp { bytes: Bytes::new(bytes) }
                 }
                 _ => {

@@ -56,7 +56,7 @@ impl Ranks {
                 timeline,
             )));
         };
-        At::top(&value).object(&["local"]).map_err(under)?;
+        At::top(&value).object("local").map_err(under)?;
         let config = Config::from_json(&local.to_string()).map_err(|error| under(error.under("local")))?;
         if config.hosts.len() != ranks as usize {
             let allowed = format!("one for each of {ranks} ranks");
