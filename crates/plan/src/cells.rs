@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use serde::de::{Deserializer, Error, Visitor};
-use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use wiretwin_units::{Bytes, Cells, Span};
 
 use crate::error::PlanError;
@@ -118,35 +117,18 @@ pub struct CreditPlan {
 }
 
 /// A probability, 0 to 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Value")]
 pub struct Share(pub f64);
 
 impl Eq for Share {}
 
-impl<'de> Deserialize<'de> for Share {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Number;
-        impl Visitor<'_> for Number {
-            type Value = Share;
+impl TryFrom<Value> for Share {
+    type Error = &'static str;
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(SHARE)
-            }
-
-            fn visit_f64<E: Error>(self, share: f64) -> Result<Share, E> {
-                let is_one = (0.0..=1.0).contains(&share);
-                if is_one { Ok(Share(share)) } else { Err(E::custom(SHARE)) }
-            }
-
-            fn visit_u64<E: Error>(self, share: u64) -> Result<Share, E> {
-                self.visit_f64(share as f64)
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Share, E> {
-                text.parse().map_err(|_| E::custom(SHARE)).and_then(|share| self.visit_f64(share))
-            }
-        }
-        deserializer.deserialize_f64(Number)
+    fn try_from(value: Value) -> Result<Self, Self::Error> {
+        let share = value.as_f64().or_else(|| value.as_str()?.parse().ok());
+        share.filter(|share| (0.0..=1.0).contains(share)).map(Share).ok_or(SHARE)
     }
 }
 
@@ -159,7 +141,8 @@ impl fmt::Display for Share {
 }
 
 /// How many cells a circuit may have under way on a line and in the queue behind it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Value", into = "Value")]
 pub enum Window {
     /// As many as fill the line while a credit comes back.
     #[default]
@@ -172,39 +155,25 @@ pub enum Window {
 
 const WINDOW: &str = "loop, none, or a number of cells below 1073741824";
 
-impl<'de> Deserialize<'de> for Window {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl Visitor<'_> for Text {
-            type Value = Window;
+impl TryFrom<Value> for Window {
+    type Error = &'static str;
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(WINDOW)
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Window, E> {
-                match text {
-                    "loop" => Ok(Window::Loop),
-                    "none" => Ok(Window::None),
-                    _ => Err(E::custom(WINDOW)),
-                }
-            }
-
-            fn visit_u64<E: Error>(self, cells: u64) -> Result<Window, E> {
-                let cells = u32::try_from(cells).ok().filter(|cells| *cells < 1 << 30);
-                cells.map(Window::Cells).ok_or_else(|| E::custom(WINDOW))
-            }
+    fn try_from(value: Value) -> Result<Self, Self::Error> {
+        match (value.as_str(), value.as_u64()) {
+            (Some("loop"), _) => Ok(Self::Loop),
+            (Some("none"), _) => Ok(Self::None),
+            (_, Some(cells @ 0..0x4000_0000)) => Ok(Self::Cells(cells as u32)),
+            _ => Err(WINDOW),
         }
-        deserializer.deserialize_any(Text)
     }
 }
 
-impl Serialize for Window {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Loop => serializer.serialize_str("loop"),
-            Self::Cells(cells) => serializer.serialize_u32(*cells),
-            Self::None => serializer.serialize_str("none"),
+impl From<Window> for Value {
+    fn from(window: Window) -> Self {
+        match window {
+            Window::Loop => "loop".into(),
+            Window::Cells(cells) => cells.into(),
+            Window::None => "none".into(),
         }
     }
 }

@@ -92,10 +92,8 @@ pub struct ListedNode {
     pub kind: ListedKind,
     /// Cell by cell, what the node takes between its queue, or its memory, and a line; that of the network for a
     /// switch and 0 for a host if it is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Duration>,
     /// Cell by cell, what the switch is; that of the network if it is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<SwitchPlan>,
 }
 
@@ -118,22 +116,16 @@ pub struct ListedLine {
     /// The name of the other end.
     pub to: String,
     /// The rate each way; that of the network if it is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// The rate of the way back, if it is another.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back_rate: Option<Rate>,
     /// The delay each way; that of the network if it is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Duration>,
     /// Cell by cell, the credits of circuits; those of the network if it is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credits: Option<CreditPlan>,
     /// Cell by cell, the probability that a cell is lost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cells_lost: Option<Share>,
     /// Cell by cell, the probability that what a cell says of credits is lost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credits_lost: Option<Share>,
 }
 
@@ -153,82 +145,57 @@ pub struct NetworkPlan {
     /// How nodes are joined.
     pub topology: Topology,
     /// How many hosts there are; 2 and above.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<u32>,
     /// The rate of every line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// The propagation delay of every line; 0 if it is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Duration>,
     /// What a switch takes to pass a packet on besides the packet's own time on the line; 0 if it is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch_delay: Option<Duration>,
     /// Whether switches wait for whole packets.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forwarding: Option<Forwarding>,
     /// The largest packet, its headers included; 1500 B if it is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<Size>,
     /// What of a packet is not the program's; 52 B (IP, and TCP with time stamps) if it is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers: Option<Size>,
     /// What a line carries for each packet besides the packet; 38 B (Ethernet's preamble, header, check sequence
     /// and gap, IEEE 802.3 clauses 3 and 4) if it is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub framing: Option<Size>,
     /// How finely what crosses the network is followed; message by message if it is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fidelity: Option<Fidelity>,
     /// Packet by packet, what carries messages; TCP if it is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transport: Option<Transport>,
     /// Packet by packet, the probability that a packet is lost on a line, each line by itself; 0 if it is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packet_loss: Option<Share>,
     /// What may wait at a port of a switch packet by packet, or in a switch cell by cell; any amount if it is left
     /// out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
     /// How much may be ahead of a packet at a port of a switch before it is marked in place of being dropped
     /// (explicit congestion notification, RFC 3168); never if it is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn: Option<Queue>,
     /// Where cells wait in a switch; at its outputs if it is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<Switch>,
     /// Rounds of a crossbar's matching; 4 if it is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iterations: Option<u8>,
     /// What holds cells back; as many credits as fill a line if it is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credits: Option<Window>,
     /// Switches from a host to the core of a fat tree: 2 or 3.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub levels: Option<u32>,
     /// Ports of each switch of a fat tree; even.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub radix: Option<u32>,
     /// How many times more rate a leaf of a fat tree has towards its hosts than towards the core; 1 and above.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oversubscription: Option<u32>,
     /// Nodes below each switch of a tree.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fanout: Option<u32>,
     /// Hosts at each switch of a ring or chain; 1 if it is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts_per_switch: Option<u32>,
     /// The rate of lines between switches; that of every line if it is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trunk_rate: Option<Rate>,
     /// The delay of lines between switches; that of every line if it is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trunk_delay: Option<Duration>,
     /// The nodes of a listed network.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<Vec<ListedNode>>,
     /// The lines of a listed network.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<Vec<ListedLine>>,
 }
 
@@ -336,6 +303,13 @@ const LARGEST_PACKET: u64 = 1 << 30;
 pub(crate) const SLOWEST: Span = Span::from_s(1);
 /// A day: no sum of a path's delays overflows.
 const LONGEST: Span = Span::from_s(86_400);
+
+/// The keys that some topologies have.
+const OF_TOPOLOGIES: &str =
+    "hosts levels radix oversubscription fanout hosts_per_switch trunk_rate trunk_delay nodes lines";
+/// The keys that every topology has.
+const COMMON: &str = "rate delay switch_delay forwarding mtu headers framing fidelity transport packet_loss \
+    queue ecn switch iterations credits";
 
 impl NetworkPlan {
     /// Reads `NAME` or `NAME:key=value,key=value`.
@@ -566,58 +540,22 @@ impl NetworkPlan {
 
     /// Rejects a key that would have no effect on this topology.
     fn check_keys(&self) -> Result<(), PlanError> {
-        let given = [
-            ("hosts", self.hosts.is_some()),
-            ("levels", self.levels.is_some()),
-            ("radix", self.radix.is_some()),
-            ("oversubscription", self.oversubscription.is_some()),
-            ("fanout", self.fanout.is_some()),
-            ("hosts_per_switch", self.hosts_per_switch.is_some()),
-            ("trunk_rate", self.trunk_rate.is_some()),
-            ("trunk_delay", self.trunk_delay.is_some()),
-            ("nodes", self.nodes.is_some()),
-            ("lines", self.lines.is_some()),
-        ];
-        let own: &[&str] = match self.topology {
-            Topology::BackToBack | Topology::Star | Topology::SharedCable => &["hosts"],
-            Topology::Ring | Topology::Chain => &["hosts", "hosts_per_switch", "trunk_rate", "trunk_delay"],
-            Topology::Dumbbell | Topology::ParkingLot => &["hosts", "trunk_rate", "trunk_delay"],
-            Topology::Tree => &["hosts", "fanout", "trunk_rate", "trunk_delay"],
-            Topology::FatTree => {
-                &["hosts", "levels", "radix", "oversubscription", "trunk_rate", "trunk_delay"]
-            }
-            Topology::Listed => &["nodes", "lines"],
+        let own = match self.topology {
+            Topology::BackToBack | Topology::Star | Topology::SharedCable => "hosts",
+            Topology::Ring | Topology::Chain => "hosts hosts_per_switch trunk_rate trunk_delay",
+            Topology::Dumbbell | Topology::ParkingLot => "hosts trunk_rate trunk_delay",
+            Topology::Tree => "hosts fanout trunk_rate trunk_delay",
+            Topology::FatTree => "hosts levels radix oversubscription trunk_rate trunk_delay",
+            Topology::Listed => "nodes lines",
         };
-        let common = [
-            "rate",
-            "delay",
-            "switch_delay",
-            "forwarding",
-            "mtu",
-            "headers",
-            "framing",
-            "fidelity",
-            "transport",
-            "packet_loss",
-            "queue",
-            "ecn",
-            "switch",
-            "iterations",
-            "credits",
-        ];
-        match given.iter().find(|(key, is_given)| *is_given && !own.contains(key)) {
-            None => Ok(()),
-            Some((key, _)) => {
-                let value = serde_json::to_value(self).map_or(Value::Null, |all| all[*key].clone());
-                let keys = own.iter().chain(&common).copied().collect::<Vec<_>>().join(", ");
-                let name = serde_json::to_value(self.topology).map_or(Value::Null, |name| name);
-                Err(PlanError::new(
-                    *key,
-                    value,
-                    format!("not with the topology {name}, whose keys are {keys}"),
-                ))
-            }
-        }
+        let given = serde_json::to_value(self).unwrap_or_default();
+        let own: Vec<&str> = own.split(' ').collect();
+        let is_wrong = |key: &&str| !given[*key].is_null() && !own.contains(key);
+        let Some(key) = OF_TOPOLOGIES.split(' ').find(is_wrong) else { return Ok(()) };
+        let (name, keys) = (&given["topology"], own.join(", "));
+        let common = COMMON.split_ascii_whitespace().collect::<Vec<_>>().join(", ");
+        let allowed = format!("not with the topology {name}, whose keys are {keys}, {common}");
+        Err(PlanError::new(key, &given[key], allowed))
     }
 
     fn check_hosts(&self) -> Result<(), PlanError> {

@@ -2,31 +2,23 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, Visitor};
-use serde::ser::{Serialize, Serializer};
+use serde::ser::Serializer;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use wiretwin_units::{BitRate, Bytes, Span};
 
 macro_rules! quantity {
     ($(#[$doc:meta])* $name:ident, $inner:ty, $expecting:literal) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+        #[serde(try_from = "Value")]
         pub struct $name(pub $inner);
 
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Text;
-                impl Visitor<'_> for Text {
-                    type Value = $name;
+        impl TryFrom<Value> for $name {
+            type Error = &'static str;
 
-                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                        f.write_str($expecting)
-                    }
-
-                    fn visit_str<E: Error>(self, text: &str) -> Result<$name, E> {
-                        text.parse().map($name).map_err(|_| E::custom($expecting))
-                    }
-                }
-                deserializer.deserialize_str(Text)
+            fn try_from(value: Value) -> Result<Self, Self::Error> {
+                value.as_str().and_then(|text| text.parse().ok()).map($name).ok_or($expecting)
             }
         }
 
@@ -66,7 +58,8 @@ quantity!(
 );
 
 /// The capacity of a queue, in bytes, packets or cells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Value")]
 pub enum Queue {
     /// Bytes as they are on the line, what is left of the packet being sent counted in.
     Bytes(Bytes),
@@ -79,27 +72,18 @@ pub enum Queue {
 const QUEUE: &str =
     "a length with a unit, such as \"256 KiB\", or a number, such as \"64 packets\" or \"1000 cells\"";
 
-impl<'de> Deserialize<'de> for Queue {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl Visitor<'_> for Text {
-            type Value = Queue;
+impl TryFrom<Value> for Queue {
+    type Error = &'static str;
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(QUEUE)
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Queue, E> {
-                let counted = |unit| text.trim().strip_suffix(unit).map(|count| count.trim().parse().ok());
-                let queue = match (counted("packets"), counted("cells")) {
-                    (Some(count), _) => count.map(Queue::Packets),
-                    (_, Some(count)) => count.map(Queue::Cells),
-                    (None, None) => text.parse().ok().map(Queue::Bytes),
-                };
-                queue.ok_or_else(|| E::custom(QUEUE))
-            }
-        }
-        deserializer.deserialize_str(Text)
+    fn try_from(value: Value) -> Result<Self, Self::Error> {
+        let text = value.as_str().ok_or(QUEUE)?;
+        let counted = |unit| text.trim().strip_suffix(unit).map(|count| count.trim().parse().ok());
+        let queue = match (counted("packets"), counted("cells")) {
+            (Some(count), _) => count.map(Queue::Packets),
+            (_, Some(count)) => count.map(Queue::Cells),
+            (None, None) => text.parse().ok().map(Queue::Bytes),
+        };
+        queue.ok_or(QUEUE)
     }
 }
 

@@ -38,6 +38,10 @@ FROM_1_TO_2 = (
 )
 
 
+def _given(table: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if value is not None}
+
+
 @dataclass(frozen=True)
 class Network:
     """A checked network.
@@ -76,7 +80,7 @@ class Network:
     def _take(self, table: Mapping[str, Any], hosts: int | None) -> None:
         topology = table.get("topology")
         found = _read(_of_testbed(table, hosts) if topology == TESTBED else table, hosts)
-        plan = json.loads(found["plan_json"])
+        plan = json.loads(found["plan_json"], object_hook=_given)
         rest = {key: value for key, value in plan.items() if key != "topology"}
         for name, value in (
             ("topology", topology),
