@@ -253,7 +253,11 @@ fn read_node(at: &At<'_>, all: &[At<'_>]) -> Result<NodeModel, PlanError> {
     let idle_at = fields.get("idle")?;
     let idle = idle_at.one_of(&[("spin", Idle::Spin), ("yield", Idle::Yield), ("sleep", Idle::Sleep)])?;
     let first = fields.optional("tick_ps").map(|at| at.integer(0, LONGEST_PS)).transpose()?;
-    let least = fields.optional("least_ps").map(|at| at.integer(0, LONGEST_PS)).transpose()?;
+    let least_at = fields.optional("least_ps");
+    if let (None, Some(at)) = (first, &least_at) {
+        return Err(at.refuse("nothing without tick_ps: only at ticks does a rank keep its core"));
+    }
+    let least = least_at.map(|at| at.integer(0, LONGEST_PS)).transpose()?;
     Ok(NodeModel {
         cores: fields.get("cores")?.integer(1, 1 << 20)? as u32,
         cores_of: fields.optional("cores_of").map(|at| read_cores_of(&at, all)).transpose()?,
@@ -398,9 +402,10 @@ mod tests {
     #[test]
     fn a_wrong_model_is_refused_with_key_value_and_what_is_allowed() {
         type Change = fn(&mut Value);
-        let cases: [(Change, &str, &str, &str); 19] = [
+        let cases: [(Change, &str, &str, &str); 20] = [
             (|m| m["nodes"] = Value::Array(vec![]), "nodes", "[]", "one node or more"),
             (|m| m["nodes"][0]["cores"] = 0.into(), "nodes[0].cores", "0", "from 1 to"),
+            (|m| m["nodes"][0]["least_ps"] = 5.into(), "nodes[0].least_ps", "5", "nothing without tick_ps"),
             (
                 |m| m["first"] = serde_json::json!([{"calls": [7], "ps": 1}]),
                 "first[0].calls[0]",
