@@ -532,9 +532,6 @@ def lan_try(config_json: str, ability: str, seed: int) -> tuple[bool, str]:
 def check_lan(config_json: str) -> None:
     """Refuse a configuration of a local network: a ValueError of key, value and what is allowed."""
 
-def lan_prices() -> list[str]:
-    """Return the names of the activities that a host's profile has a price for."""
-
 def pim_pairs(ports: int, probability: float, trials: int, seed: int) -> list[int]:
     """Return the pairs that each round of parallel iterative matching has found, summed over trials.
 

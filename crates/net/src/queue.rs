@@ -69,11 +69,6 @@ impl Queue {
     pub(crate) fn has_more_than_slices(&self) -> bool {
         self.others > 0
     }
-
-    /// Bytes of memory held.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.events.resident_bytes()
-    }
 }
 
 impl EventSink<packet::Event> for Queue {
@@ -98,6 +93,5 @@ mod tests {
         assert_eq!(queue.pop_through(2), None);
         assert_eq!(queue.pop(), Some((3, Event::Proceed { rank: 9 })));
         assert!(!queue.has_more_than_slices());
-        assert!(queue.memory_bytes() > 0);
     }
 }

@@ -299,12 +299,6 @@ fn check_lan(config_json: &str) -> PyResult<()> {
     Config::from_json(config_json).map(drop).map_err(rejected)
 }
 
-/// The names of the activities that a host's profile has a price for.
-#[pyfunction]
-fn lan_prices() -> Vec<&'static str> {
-    wiretwin_net::lan::config::priced().map(Activity::name).collect()
-}
-
 /// Floods rank 0 with datagrams from all others for a time: what came of its second half.
 #[pyfunction]
 fn lan_flood<'py>(
@@ -343,6 +337,5 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(lan_collective, module)?)?;
     module.add_function(wrap_pyfunction!(lan_flood, module)?)?;
     module.add_function(wrap_pyfunction!(lan_try, module)?)?;
-    module.add_function(wrap_pyfunction!(check_lan, module)?)?;
-    module.add_function(wrap_pyfunction!(lan_prices, module)?)
+    module.add_function(wrap_pyfunction!(check_lan, module)?)
 }

@@ -31,14 +31,29 @@ pub(super) enum Asked<T> {
     Nothing,
 }
 
-/// What the work on a cell is, where somebody pays for it. The CRC of AAL 3/4 is made by every adapter.
-fn work<T>(kind: WorkKind, bytes: Bytes, aal34: bool) -> Option<Asked<T>> {
-    match kind {
-        WorkKind::SegmentCell => Some(Asked::Work(Activity::SegmentCell, bytes)),
-        WorkKind::ReassembleCell => Some(Asked::Work(Activity::ReassembleCell, bytes)),
-        WorkKind::Crc if !aal34 => Some(Asked::Work(Activity::Crc, bytes)),
-        _ => None,
-    }
+/// What an output asks for, `give` having made of it what is wanted; nothing of work that nobody pays for, as the CRC
+/// of AAL 3/4, which every adapter makes.
+#[inline]
+fn asked<X, D, E, T>(
+    output: Output<X, D, E>,
+    aal34: bool,
+    transmit: impl FnOnce(X) -> T,
+    deliver: impl FnOnce(D) -> T,
+) -> Option<Asked<T>> {
+    let work = match output {
+        Output::Work(work) => work,
+        Output::Transmit(sent) => return Some(Asked::Give(transmit(sent))),
+        Output::Deliver(delivered) => return Some(Asked::Give(deliver(delivered))),
+        Output::Event(_) => return Some(Asked::Discarded),
+        Output::Timeout(_) => return Some(Asked::Nothing),
+    };
+    let activity = match work.kind {
+        WorkKind::SegmentCell => Activity::SegmentCell,
+        WorkKind::ReassembleCell => Activity::ReassembleCell,
+        WorkKind::Crc if !aal34 => Activity::Crc,
+        _ => return None,
+    };
+    Some(Asked::Work(activity, work.bytes))
 }
 
 const fn marks(last: bool, congestion: bool, loss_priority: bool) -> Marks {
@@ -87,30 +102,26 @@ impl Sender {
     pub(super) fn poll(&mut self) -> Asked<Cut> {
         loop {
             let found = match self {
-                Self::Aal5(sender) => match sender.poll_output() {
-                    Output::Work(done) => work(done.kind, done.bytes, false),
-                    Output::Transmit(sar) => Some(Asked::Give(Cut {
+                Self::Aal5(sender) => {
+                    let cut = |sar: aal5::SarPdu| Cut {
                         number: sar.cpcs.0,
                         index: sar.index,
                         marks: marks(sar.last.is_some(), sar.congestion, sar.loss_priority),
                         sequence: 0,
                         tag: 0,
-                    })),
-                    Output::Deliver(never) | Output::Event(never) => match never {},
-                    Output::Timeout(_) => Some(Asked::Nothing),
-                },
-                Self::Aal34(sender) => match sender.poll_output() {
-                    Output::Work(done) => work(done.kind, done.bytes, true),
-                    Output::Transmit(sar) => Some(Asked::Give(Cut {
+                    };
+                    asked(sender.poll_output(), false, cut, |never| match never {})
+                }
+                Self::Aal34(sender) => {
+                    let cut = |sar: aal34::SarPdu| Cut {
                         number: sar.cpcs.0,
                         index: sar.index,
                         marks: marks(sar.trailer.is_some(), sar.congestion, sar.loss_priority),
                         sequence: sar.sequence.get() as u8,
                         tag: sar.header.map_or(0, |header| header.tag),
-                    })),
-                    Output::Deliver(never) | Output::Event(never) => match never {},
-                    Output::Timeout(_) => Some(Asked::Nothing),
-                },
+                    };
+                    asked(sender.poll_output(), true, cut, |never| match never {})
+                }
             };
             if let Some(found) = found {
                 return found;
@@ -215,20 +226,12 @@ impl Receiver {
     pub(super) fn poll(&mut self) -> Asked<Payload> {
         loop {
             let found = match self {
-                Self::Aal5(receiver) => match receiver.poll_output() {
-                    Output::Work(done) => work(done.kind, done.bytes, false),
-                    Output::Deliver(unitdata) => Some(Asked::Give(unitdata.payload)),
-                    Output::Event(_) => Some(Asked::Discarded),
-                    Output::Transmit(never) => match never {},
-                    Output::Timeout(_) => Some(Asked::Nothing),
-                },
-                Self::Aal34(receiver) => match receiver.poll_output() {
-                    Output::Work(done) => work(done.kind, done.bytes, true),
-                    Output::Deliver(unitdata) => Some(Asked::Give(unitdata.payload)),
-                    Output::Event(_) => Some(Asked::Discarded),
-                    Output::Transmit(never) => match never {},
-                    Output::Timeout(_) => Some(Asked::Nothing),
-                },
+                Self::Aal5(receiver) => {
+                    asked(receiver.poll_output(), false, |never| match never {}, |whole| whole.payload)
+                }
+                Self::Aal34(receiver) => {
+                    asked(receiver.poll_output(), true, |never| match never {}, |whole| whole.payload)
+                }
             };
             if let Some(found) = found {
                 return found;

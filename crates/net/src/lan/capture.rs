@@ -152,10 +152,7 @@ impl Lan {
             options: Options::NONE,
             payload_length: part.len() as u16,
         };
-        let packet = behind(header.header_octets(), part, |octets| {
-            header.emit(octets).expect("no longer than the network carries");
-        });
-        let octets = self.framed(&capture, from, to, packet);
+        let octets = self.framed(&capture, from, to, header, part);
         capture.keep(self.core.now(), octets);
         self.capture = Some(capture);
     }
@@ -186,17 +183,17 @@ impl Lan {
                 payload_length: segment.len() as u16,
             };
             *identification = identification.wrapping_add(1);
-            let packet = behind(ip.header_octets(), segment, |octets| {
-                ip.emit(octets).expect("no longer than the network carries");
-            });
-            let octets = self.framed(&capture, source, destination, packet);
+            let octets = self.framed(&capture, source, destination, ip, segment);
             capture.keep(self.core.now(), octets);
         }
         self.capture = Some(capture);
     }
 
     /// An IP packet as it stands on the network.
-    fn framed(&self, capture: &Capture, from: u32, to: u32, packet: Vec<u8>) -> Vec<u8> {
+    fn framed(&self, capture: &Capture, from: u32, to: u32, ip: ipv4::Repr, payload: Vec<u8>) -> Vec<u8> {
+        let packet = behind(ip.header_octets(), payload, |octets| {
+            ip.emit(octets).expect("no longer than the network carries");
+        });
         let routed = |packet: Vec<u8>| {
             let llc = llc::Repr::routed(EtherType::IPV4);
             behind(llc.header_octets(), packet, |octets| llc.emit(octets).expect("room was made"))

@@ -88,14 +88,6 @@ pub struct LineReport {
     pub marked: u64,
 }
 
-impl LineReport {
-    /// Packets that have reached the end of the line.
-    #[must_use]
-    pub const fn delivered(&self) -> u64 {
-        self.port.offered - self.port.dropped - self.held
-    }
-}
-
 /// A network of packets. See the [module's description](super).
 #[derive(Clone)]
 pub struct Network {
@@ -476,15 +468,6 @@ impl Network {
             receiver: receiver.tcp.machine.counters(),
             ended: sender.tcp.ended,
         }
-    }
-
-    /// Bytes of memory held, without what machines keep of segments that are missing.
-    #[must_use]
-    pub fn memory_bytes(&self) -> usize {
-        self.lines.capacity() * size_of::<Line>()
-            + self.paths.capacity() * size_of::<u32>()
-            + self.ends.capacity() * size_of::<End>()
-            + self.packets.memory_bytes()
     }
 
     /// A packet is at the end of a line.

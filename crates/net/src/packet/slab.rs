@@ -98,12 +98,4 @@ impl Slab {
     pub(super) fn iter(&self) -> impl Iterator<Item = &Packet> {
         self.packets.iter().filter(|packet| packet.bytes > 0)
     }
-
-    /// Bytes of memory held.
-    pub(super) fn memory_bytes(&self) -> usize {
-        self.packets.capacity() * size_of::<Packet>()
-            + self.loads.capacity() * size_of::<Load>()
-            + self.frames.capacity() * size_of::<Frame>()
-            + self.free.capacity() * size_of::<u32>()
-    }
 }

@@ -213,15 +213,20 @@ impl Ranks {
         Ok(())
     }
 
+    /// The world of ranks that are known by their costs, for what is not done on a local network.
+    fn costs(&mut self, what: &'static str) -> Result<&mut World, OpError> {
+        match self {
+            Self::Costs(world) => Ok(world),
+            Self::Local(_) => Err(OpError::Unsupported(what)),
+        }
+    }
+
     /// Lets go of a request, which no wait will name: it is forgotten as soon as it is complete.
     ///
     /// # Errors
     /// [`OpError`] if there is no such request of this rank, or the ranks live on a local network.
     pub fn let_go(&mut self, rank: u32, request: RequestId) -> Result<(), OpError> {
-        match self {
-            Self::Costs(world) => world.let_go(rank, request),
-            Self::Local(_) => Err(OpError::Unsupported("letting go of a request")),
-        }
+        self.costs("letting go of a request")?.let_go(rank, request)
     }
 
     /// Lets time pass for a rank that its client has kept: it waited for something outside the world until then.
@@ -230,13 +235,8 @@ impl Ranks {
     /// # Errors
     /// [`OpError`] where the ranks live on a local network.
     pub fn let_pass(&mut self, rank: u32, until: SimTime) -> Result<(), OpError> {
-        match self {
-            Self::Costs(world) => {
-                world.let_pass(rank, until);
-                Ok(())
-            }
-            Self::Local(_) => Err(OpError::Unsupported("a wait outside the world")),
-        }
+        self.costs("a wait outside the world")?.let_pass(rank, until);
+        Ok(())
     }
 
     /// Lets a rank go on that waits, or watches, for what will not come: the next step resumes it, with nothing.
@@ -245,13 +245,8 @@ impl Ranks {
     /// # Errors
     /// [`OpError`] where the ranks live on a local network.
     pub fn rouse(&mut self, rank: u32) -> Result<(), OpError> {
-        match self {
-            Self::Costs(world) => {
-                world.rouse(rank);
-                Ok(())
-            }
-            Self::Local(_) => Err(OpError::Unsupported("to rouse a rank")),
-        }
+        self.costs("to rouse a rank")?.rouse(rank);
+        Ok(())
     }
 
     /// The same at a time, while other things happen; nothing where the rank does not wait then.
@@ -259,13 +254,8 @@ impl Ranks {
     /// # Errors
     /// As for [`Ranks::rouse`].
     pub fn rouse_at(&mut self, rank: u32, at: SimTime) -> Result<(), OpError> {
-        match self {
-            Self::Costs(world) => {
-                world.rouse_at(rank, at);
-                Ok(())
-            }
-            Self::Local(_) => Err(OpError::Unsupported("to rouse a rank")),
-        }
+        self.costs("to rouse a rank")?.rouse_at(rank, at);
+        Ok(())
     }
 
     /// Goes to the next instant at which a rank can go on: `false` if there is none, because all have

@@ -79,7 +79,8 @@ fn the_ranks_of_a_ring_hold_their_results_against_one_reference() {
         let shared = reference.clone();
         let world = World::new(Model::from_json(&model(3, 3), 3).unwrap(), 1, false);
         let body = async move |comm: &mut SimComm| ring_program::ring(comm, &params, &shared).await;
-        let run = run_body(world, body).unwrap_or_else(|error| panic!("{error}"));
+        let run = drive(Shared::new(Ranks::Costs(world), BTreeMap::new(), None), body)
+            .unwrap_or_else(|error| panic!("{error}"));
         assert!(run.outcomes.iter().all(|outcome| outcome.verified == known));
         let sum = wiretwin_prog::digest_of(&ring_program::sequential(&params, 3));
         assert_eq!(reference.digest(|| unreachable!("a rank has asked")) == sum, known);

@@ -186,11 +186,6 @@ impl<P: Clone> TimedToken<P> {
         self.stations.len()
     }
 
-    /// Once round for the token while nobody takes it.
-    pub fn rotation(&self) -> Span {
-        self.rotation
-    }
-
     // The token on its way
 
     /// From one station's output to another's, through all between.

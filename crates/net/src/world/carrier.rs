@@ -69,10 +69,6 @@ impl Carrier {
     pub(super) fn offers(&self, bytes: u64) -> bool {
         self.direct.is_some_and(|config| bytes > config.eager.get())
     }
-
-    pub(super) fn memory_bytes(&self) -> usize {
-        self.network.memory_bytes() + self.connections.memory_bytes()
-    }
 }
 
 /// The parameters of the direct transport where it carries what crosses a network: the live ones, but that messages

@@ -96,7 +96,6 @@ pub struct World {
     open_cancels: usize,
     counts: Counts,
     posts: u64,
-    seed: u64,
 }
 
 impl World {
@@ -155,7 +154,6 @@ impl World {
             open_cancels: 0,
             counts: Counts::default(),
             posts: 0,
-            seed,
             ranks,
             model,
         }
@@ -171,12 +169,6 @@ impl World {
     #[must_use]
     pub const fn model(&self) -> &Model {
         &self.model
-    }
-
-    /// The seed it was made with.
-    #[must_use]
-    pub const fn seed(&self) -> u64 {
-        self.seed
     }
 
     /// The instant the last step reached.
@@ -258,18 +250,6 @@ impl World {
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.digest.value()
-    }
-
-    /// Bytes of memory held for ranks, requests, messages, matching and events.
-    #[must_use]
-    pub fn memory_bytes(&self) -> usize {
-        self.ranks.capacity() * size_of::<Rank>()
-            + self.requests.capacity() * size_of::<Request>()
-            + self.messages.capacity() * size_of::<Message>()
-            + self.matcher.memory_bytes()
-            + self.pairs.memory_bytes()
-            + self.queue.memory_bytes()
-            + self.network.as_ref().map_or(0, Network::memory_bytes)
     }
 
     /// Posts an operation of `rank`. A send or a receive returns its request, others `None`.

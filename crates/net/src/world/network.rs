@@ -166,14 +166,6 @@ impl Network {
         self.routes[route as usize].known = (packet, rest);
         rest
     }
-
-    pub(super) fn memory_bytes(&self) -> usize {
-        self.pairs.memory_bytes()
-            + self.routes.capacity() * size_of::<Route>()
-            + self.ways.capacity() * size_of::<Way>()
-            + self.media.capacity() * size_of::<u32>()
-            + self.carrier.as_ref().map_or(0, |carrier| carrier.memory_bytes())
-    }
 }
 
 impl World {

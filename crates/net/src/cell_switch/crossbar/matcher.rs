@@ -134,11 +134,6 @@ impl Matching {
     pub fn pairs(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         ones(self.inputs()).map(|input| (input, u32::from(self.output_of[input as usize])))
     }
-
-    /// The output an input is paired with.
-    pub fn output_of(&self, input: u32) -> Option<u32> {
-        (self.inputs() >> input & 1 == 1).then(|| u32::from(self.output_of[input as usize]))
-    }
 }
 
 /// Parallel iterative matching.

@@ -492,7 +492,7 @@ fn a_deadlock_ends_the_steps_and_says_who_waits_for_what() {
 #[test]
 fn misuse_is_refused_and_changes_nothing() {
     let mut world = world(2);
-    let before = (world.digest(), world.counts(), world.memory_bytes(), world.clock(0));
+    let before = (world.digest(), world.counts(), world.requests.len(), world.clock(0));
     let pattern = Pattern { context: 0, source: Some(2), tag: None };
     let send = |to, tag| Op::Send { context: 0, to, tag, bytes: Bytes::new(1), mode: Mode::Standard };
     let cases = [
@@ -508,7 +508,7 @@ fn misuse_is_refused_and_changes_nothing() {
         let error = world.post(rank, op).unwrap_err().to_string();
         assert!(error.contains(message), "{error}");
     }
-    assert_eq!((world.digest(), world.counts(), world.memory_bytes(), world.clock(0)), before);
+    assert_eq!((world.digest(), world.counts(), world.requests.len(), world.clock(0)), before);
     let request = world.recv(0, anything());
     let twice = world.post(0, Op::Wait { requests: &[request, request], mode: WaitMode::All });
     assert_eq!(twice, Err(OpError::RequestTwice { request }));
