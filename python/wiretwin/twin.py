@@ -372,6 +372,13 @@ class FirstCall(_Strict):
         return tuple(value) if isinstance(value, list) else value
 
 
+class LoopedCall(_Strict):
+    """What calls of a kind take that follow each other: an iteration of its loop (`wiretwin.loops`)."""
+
+    kind: Annotated[str, Field(min_length=1)]
+    takes_us: Figure
+
+
 class State(Costs):
     """What messages cost in one state of the host, told from the others by how far apart the ranks are."""
 
@@ -391,8 +398,10 @@ class Layer(Costs):
     """Absent where it was not measured: `Host.idle` and `Host.quantum_ms` hold then."""
     first: Annotated[tuple[FirstCall, ...], Field(max_length=MOST_FIRST)] = ()
     """What first calls take, each sum of those it is named in; absent where it was not measured."""
+    looped: Annotated[tuple[LoopedCall, ...], Field(max_length=MOST_FIRST)] = ()
+    """What calls take in a loop, the smallest messages; absent where it was not measured."""
 
-    @field_validator("states", "first", mode="before")
+    @field_validator("states", "first", "looped", mode="before")
     @classmethod
     def _tuple_of_tables(cls, value: object) -> object:
         return tuple(value) if isinstance(value, list) else value
@@ -551,6 +560,8 @@ def _layer_lines(path: str, layer: Mapping[str, Any], *, listed: bool = False) -
     for one in layer.get("first", ()):
         table = one | {"calls": list(one["calls"])}
         lines += ["", f"[[{path}.first]]", *(_pair(key, value) for key, value in table.items())]
+    for one in layer.get("looped", ()):
+        lines += ["", f"[[{path}.looped]]", *(_pair(key, value) for key, value in one.items())]
     for state in layer.get("states", ()):
         lines += _layer_lines(f"{path}.states", state, listed=True)
     return lines

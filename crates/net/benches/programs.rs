@@ -63,6 +63,7 @@ fn model() -> Model {
         link: None,
         network: None,
         first: Vec::new(),
+        beyond: Vec::new(),
         keeping: Vec::new(),
     }
 }

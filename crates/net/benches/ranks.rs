@@ -113,6 +113,7 @@ fn model(ranks: u32, cores: u32) -> Model {
         link: None,
         network: None,
         first: Vec::new(),
+        beyond: Vec::new(),
         keeping: Vec::new(),
     }
 }
@@ -130,6 +131,7 @@ fn on_hosts(ranks: u32) -> Model {
         inter: Some(one.intra.clone()),
         network: Some(network),
         first: Vec::new(),
+        beyond: Vec::new(),
         keeping: Vec::new(),
         ..one
     }

@@ -6,7 +6,8 @@
 //!  "intra": LAYER, "inter": LAYER or null,
 //!  "link": {"rate_bit_s": 10000000000, "delay_ps": 500000} or null,
 //!  "network": {"topology": "fat-tree", "hosts": 64, "rate": "100 Gbit/s"} or null,
-//!  "first": [{"calls": ["recv"], "ps": 20000000, "at_end": true or absent}] or absent}
+//!  "first": [{"calls": ["recv"], "ps": 20000000, "at_end": true or absent}] or absent,
+//!  "beyond": [{"calls": ["Barrier"], "ps": 900000}] or absent}
 //! ```
 //!
 //! with `LAYER` as `{"call_ps", "overhead_send", "overhead_recv", "latency", "gap",
@@ -118,6 +119,15 @@ pub struct FirstCall {
 /// So many [`FirstCall`]s a model has at most.
 pub const MOST_FIRST_CALLS: usize = 64;
 
+/// What a call takes beyond its messages and what every call does: each time, whichever of these it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BeyondMessages {
+    /// Names of calls, as [`Op::Enter`](crate::op::Op::Enter) has them.
+    pub calls: Vec<String>,
+    /// How long.
+    pub takes: Span,
+}
+
 /// How far apart the two ranks of a message are, which says what it costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
@@ -150,12 +160,15 @@ pub struct Model {
     pub network: Option<NetworkModel>,
     /// What first calls take beyond later ones.
     pub first: Vec<FirstCall>,
+    /// What calls take beyond their messages.
+    pub beyond: Vec<BeyondMessages>,
     /// Calls in which a rank that waits keeps its core to the end of its slice, though ranks yield elsewhere.
     pub keeping: Vec<String>,
 }
 
-const MODEL_KEYS: &str = "nodes placement dealt own intra inter link network first keeping";
+const MODEL_KEYS: &str = "nodes placement dealt own intra inter link network first beyond keeping";
 const FIRST_KEYS: &str = "calls ps at_end";
+const BEYOND_KEYS: &str = "calls ps";
 const NODE_KEYS: &str = "name cores cores_of idle quantum_ps turn_ps fair tick_ps least_ps";
 const LINK_KEYS: &str = "rate_bit_s delay_ps message_bytes";
 const LAYER_KEYS: &str = "call_ps overhead_send overhead_recv latency gap rendezvous_from_bytes fetch \
@@ -200,14 +213,9 @@ impl Model {
             None => Vec::new(),
             Some(at) => read_first(&at)?,
         };
-        let keeping = match fields.optional("keeping") {
-            None => Vec::new(),
-            Some(at) => {
-                let calls = at.list("names of calls")?;
-                calls.iter().map(|at| at.text().map(str::to_owned)).collect::<Result<_, _>>()?
-            }
-        };
-        Ok(Self { nodes, placement, dealt, own, intra, inter, link, network, first, keeping })
+        let beyond = fields.optional("beyond").map_or(Ok(Vec::new()), |at| read_beyond(&at))?;
+        let keeping = fields.optional("keeping").map_or(Ok(Vec::new()), |at| read_names(&at))?;
+        Ok(Self { nodes, placement, dealt, own, intra, inter, link, network, first, beyond, keeping })
     }
 
     /// What messages between two ranks cost.
@@ -230,13 +238,27 @@ fn read_first(at: &At<'_>) -> Result<Vec<FirstCall>, PlanError> {
     list.iter()
         .map(|item| {
             let fields = item.object(FIRST_KEYS)?;
-            let calls = fields.get("calls")?.list("one name or more")?;
-            let calls = calls.iter().map(|at| at.text().map(str::to_owned)).collect::<Result<_, _>>()?;
+            let calls = read_names(&fields.get("calls")?)?;
             let at_end = fields.optional("at_end").map_or(Ok(false), |at| at.truth())?;
             let takes = Span::from_ps(fields.get("ps")?.integer(0, LONGEST_PS)?);
             Ok(FirstCall { calls, takes, at_end })
         })
         .collect()
+}
+
+fn read_beyond(at: &At<'_>) -> Result<Vec<BeyondMessages>, PlanError> {
+    let list = at.list("calls and what they take")?;
+    list.iter()
+        .map(|item| {
+            let fields = item.object(BEYOND_KEYS)?;
+            let calls = read_names(&fields.get("calls")?)?;
+            Ok(BeyondMessages { calls, takes: Span::from_ps(fields.get("ps")?.integer(0, LONGEST_PS)?) })
+        })
+        .collect()
+}
+
+fn read_names(at: &At<'_>) -> Result<Vec<String>, PlanError> {
+    at.list("names of calls")?.iter().map(|at| at.text().map(str::to_owned)).collect()
 }
 
 fn read_by_rank(at: &At<'_>, ranks: u32, what: &str, last: u64) -> Result<Vec<u32>, PlanError> {

@@ -14,9 +14,8 @@ from pydantic import ValidationError
 from wiretwin import states
 from wiretwin.errors import InputError
 from wiretwin.faults import explain
-from wiretwin.fit import cluster, loggp
+from wiretwin.fit import cluster, first, loggp, looped
 from wiretwin.fit.curve import curve_figures
-from wiretwin.fit.first import LOOP, first_calls
 from wiretwin.fit.given import check_samples
 from wiretwin.fit.loggp import Endpoint, Launches, Line
 from wiretwin.fit.onestate import differ
@@ -150,7 +149,9 @@ def fit(
     fitted = {}
     left_out: dict[str, str] = {}
     for name in layers or measured:
-        rows = summary.filter(pl.col("layer") == name, ~pl.col("loop").str.starts_with(LOOP))
+        of_layer = summary.filter(pl.col("layer") == name)
+        calls = pl.col("loop").str.starts_with(first.LOOP) | pl.col("loop").str.starts_with(looped.LOOP)
+        rows = of_layer.filter(~calls)
         try:
             whole = costs(name, rows)
         except _TooLittleError as error:
@@ -162,7 +163,11 @@ def fit(
         whole["crossing_ns"] = _crossing(crossings.get(launch) for launch in rows["launch"].unique())
         layer = Layer(**whole, states=tuple(apart))
         own = samples.filter(pl.col("layer") == name)
-        beside = {"sharing": sharing(own, layer, confidence), "first": first_calls(own, confidence)}
+        beside = {
+            "sharing": sharing(own, layer, confidence),
+            "first": first.first_calls(own, confidence),
+            "looped": looped.looped_calls(of_layer, confidence),
+        }
         fitted[name] = layer.model_copy(update=beside)
     return Twin(
         created_utc=created_utc or created,

@@ -16,6 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from wiretwin.fit.stats import around
+from wiretwin.loops import COLLECTIVES, FAMILIES
 from wiretwin.twin import Figure, FirstCall
 
 __all__ = ["LOOP", "first_calls"]
@@ -23,41 +24,12 @@ __all__ = ["LOOP", "first_calls"]
 MIN_LAUNCHES = 4
 LOOP, PEER = "first_", "_peer"
 """What names of samples of first calls begin with, and those of rank 1 end with."""
-FAMILIES: dict[str, tuple[str, ...]] = {
-    "send": ("send", "ssend", "bsend"),
-    "recv": ("recv",),
-    "isend": ("isend", "issend", "ibsend"),
-    "irecv": ("irecv",),
-    "sendrecv": ("sendrecv",),
-    "Send": ("Send", "Ssend", "Bsend", "Rsend"),
-    "Recv": ("Recv",),
-    "Isend": ("Isend", "Issend", "Ibsend", "Irsend"),
-    "Irecv": ("Irecv",),
-    "Sendrecv": ("Sendrecv", "Sendrecv_replace"),
-    "bcast": ("bcast",),
-    "reduce": ("reduce",),
-    "allreduce": ("allreduce", "scan", "exscan"),
-    "gather": ("gather",),
-    "scatter": ("scatter",),
-    "allgather": ("allgather",),
-    "alltoall": ("alltoall",),
-    "Bcast": ("Bcast", "Ibcast"),
-    "Reduce": ("Reduce", "Ireduce"),
-    "Allreduce": ("Allreduce", "Iallreduce", "Scan", "Exscan", "Reduce_scatter", "Reduce_scatter_block"),
-    "Gather": ("Gather", "Gatherv", "Igather", "Igatherv"),
-    "Scatter": ("Scatter", "Scatterv", "Iscatter", "Iscatterv"),
-    "Allgather": ("Allgather", "Allgatherv", "Iallgather", "Iallgatherv"),
-    "Alltoall": ("Alltoall", "Alltoallv", "Alltoallw", "Ialltoall", "Ialltoallv"),
-}
-"""Each kind that is measured, with the calls that are taken to share its code."""
-_TO_ONE = ("send", "recv", "isend", "irecv", "sendrecv", "Send", "Recv", "Isend", "Irecv", "Sendrecv")
-_COLLECTIVES = tuple(kind for kind in FAMILIES if kind not in _TO_ONE)
 _OBJECTS = tuple(kind for kind in FAMILIES if kind.islower())
 _COMMON: tuple[tuple[str, ...], ...] = (
     _OBJECTS,
     ("recv", "irecv", "sendrecv"),
-    _COLLECTIVES,
-    tuple(kind for kind in _COLLECTIVES if kind in _OBJECTS),
+    COLLECTIVES,
+    tuple(kind for kind in COLLECTIVES if kind in _OBJECTS),
     ("reduce", "allreduce", "Reduce", "Allreduce"),
     ("reduce", "allreduce"),
     ("Reduce", "Allreduce"),

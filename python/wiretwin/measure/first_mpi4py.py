@@ -1,4 +1,4 @@
-"""What the first call of each kind takes in a fresh process, by mpi4py.
+"""What the first call of each kind takes in a fresh process, and later ones in a loop, by mpi4py.
 
 A call that a process makes for the first time meets code that no core has run and tables that the library
 fills on first use: tens of microseconds where a later one takes two. Both ranks make every kind of call in
@@ -7,6 +7,9 @@ turn, several times each; the order of the kinds is another in each launch, so t
 
 Before the first of them the ranks have done what a real run has before its program begins
 (`wiretwin.mpi.live`): echoes and barriers. A receive is timed when its message is there.
+
+After all first calls each kind is called again and again (`wiretwin.loops`), as a program does that does
+little else; what iterations take the slower rank is kept.
 """
 
 from __future__ import annotations
@@ -16,14 +19,18 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from wiretwin.loops import LOOPED, collective_calls, iterations
+
 if TYPE_CHECKING:
     from mpi4py.MPI import Comm
 
-__all__ = ["CALLS", "LOOP", "PEER", "lines", "order"]
+__all__ = ["CALLS", "LATER", "LOOP", "PEER", "lines", "order"]
 
 LOOP = "first"
 """The step's loop; the samples of a call are those of ``first_NAME``, of rank 1 ``first_NAME_peer``."""
 PEER = "_peer"
+LATER = "later_"
+"""The samples of a kind's loop are those of ``later_NAME``."""
 CALLS = (
     "send", "Send", "isend", "Isend", "sendrecv", "Sendrecv", "bcast", "Bcast", "reduce", "Reduce",
     "allreduce", "Allreduce", "gather", "Gather", "scatter", "Scatter", "allgather", "Allgather",
@@ -32,6 +39,7 @@ CALLS = (
 """A send stands for the receive that it needs, too."""
 RECEIVES = {"send": "recv", "Send": "Recv", "isend": "irecv", "Isend": "Irecv"}
 TIMES = 6
+_BLOCKS, _ITERATIONS = 8, 25
 _ECHOES, _ECHO_BYTES = 50, 1 << 16
 _THERE_NS = 200_000
 """A message has come when its receiver has stayed away for so long."""
@@ -77,24 +85,48 @@ def lines(world: Comm, own: Comm, seed: int, step: int) -> list[dict[str, Any]]:
             values.append(now() - begin)
         found.append((RECEIVES[name] if away else name, values))
     gathered = own.gather(found, root=0)
-    if gathered is None:
+    looped = own.gather(_loops(world, own), root=0)
+    if gathered is None or looped is None:
         return []
-    return [
-        {
-            "event": "samples",
-            "step": step,
-            "loop": f"{LOOP}_{name}{PEER * rank}",
-            "bytes": 0,
-            "messages": 1,
-            "delay_ns": 0,
-            "pause_ns": 0,
-            "batch": 1,
-            "first_ns": values[0],
-            "values_ns": values[1:],
-        }
+    first = [
+        _samples(step, f"{LOOP}_{name}{PEER * rank}", 1, values)
         for of_both in zip(*gathered, strict=True)
         for rank, (name, values) in enumerate(of_both)
     ]
+    return first + [
+        _samples(step, LATER + kind, _ITERATIONS, [max(both) for both in zip(*of_both, strict=True)])
+        for kind, *of_both in ((kind, looped[0][kind], looped[1][kind]) for kind in LOOPED)
+    ]
+
+
+def _loops(world: Comm, own: Comm) -> dict[str, list[int]]:
+    """Run the loop of each kind; return what an iteration takes, and then what blocks of them do, in ns."""
+    made, found = iterations(world), {}
+    for kind in LOOPED:
+        iteration, took = made[kind], []
+        for count in (1, *[_ITERATIONS] * _BLOCKS):
+            own.Barrier()
+            begin = now()
+            for _ in range(count):
+                iteration()
+            took.append(now() - begin)
+        found[kind] = took
+    return found
+
+
+def _samples(step: int, loop: str, batch: int, values: list[int]) -> dict[str, Any]:
+    return {
+        "event": "samples",
+        "step": step,
+        "loop": loop,
+        "bytes": 0,
+        "messages": 1,
+        "delay_ns": 0,
+        "pause_ns": 0,
+        "batch": batch,
+        "first_ns": values[0],
+        "values_ns": values[1:],
+    }
 
 
 def _as_before_a_program(own: Comm) -> None:
@@ -113,9 +145,8 @@ def _calls(world: Comm) -> dict[str, Callable[[int], Any]]:
     """Return what makes each call, given which rank sends where only one does."""
     import numpy as np
 
-    rank, size = world.rank, world.size
+    rank = world.rank
     one, other = np.ones(_WORDS), np.zeros(_WORDS)
-    all_, all_others = np.ones(_WORDS * size), np.zeros(_WORDS * size)
     peer = 1 - rank
 
     def either(send: Callable[[], Any], recv: Callable[[], Any]) -> Callable[[int], Any]:
@@ -133,18 +164,4 @@ def _calls(world: Comm) -> dict[str, Callable[[int], Any]]:
         ),
         "sendrecv": always(lambda: world.sendrecv(None, peer, source=peer)),
         "Sendrecv": always(lambda: world.Sendrecv(one, peer, recvbuf=other, source=peer)),
-        "bcast": always(lambda: world.bcast(None)),
-        "Bcast": always(lambda: world.Bcast(one)),
-        "reduce": always(lambda: world.reduce(1)),
-        "Reduce": always(lambda: world.Reduce(one, other)),
-        "allreduce": always(lambda: world.allreduce(1)),
-        "Allreduce": always(lambda: world.Allreduce(one, other)),
-        "gather": always(lambda: world.gather(1)),
-        "Gather": always(lambda: world.Gather(one, all_)),
-        "scatter": always(lambda: world.scatter([1] * size if rank == 0 else None)),
-        "Scatter": always(lambda: world.Scatter(all_, one)),
-        "allgather": always(lambda: world.allgather(1)),
-        "Allgather": always(lambda: world.Allgather(one, all_)),
-        "alltoall": always(lambda: world.alltoall([1] * size)),
-        "Alltoall": always(lambda: world.Alltoall(all_, all_others)),
-    }
+    } | {kind: always(call) for kind, call in collective_calls(world).items()}

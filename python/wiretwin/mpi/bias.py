@@ -7,7 +7,7 @@ from typing import Any
 
 from .comm import COMM_WORLD
 from .constants import PROC_NULL
-from .rank import Rank, Sites, current
+from .rank import OwnWork, Rank, Sites, current
 
 _CALLS = 600
 _WARM = 200
@@ -21,6 +21,7 @@ class _Recorder:
     size = 1
     away = None
     bias_ns = 0
+    own = OwnWork()
 
     def __init__(self) -> None:
         self.sites = Sites()

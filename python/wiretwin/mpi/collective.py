@@ -637,7 +637,8 @@ def _scratch(rank: Rank, op: Op, datatype: Callable[[], Datatype]) -> Callable[[
 
     def reduce(nbytes: int) -> None:
         kind = datatype()
-        whole = max(nbytes // max(kind.Get_size(), 1), 1) * kind.Get_size()
+        # Of two elements at least: numpy takes twice as long for one as for two.
+        whole = max(nbytes // max(kind.Get_size(), 1), 2) * kind.Get_size()
         left, right = (
             op._array(cast(bytes, _scratch_bytes(side, whole)), kind) for side in ("left", "right")
         )

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from threading import get_ident
 from time import thread_time_ns
 from types import CodeType, FrameType
@@ -34,6 +35,10 @@ _CONTENT = 1024
 _POLLS = 100
 _POLL_PS = 100_000
 """After so many polls at one instant (calls and computation are free), each has cost 100 ns."""
+
+_OWED = 10
+"""At most so many times what is our own of a stretch is owed: where that takes less than when it was
+looked at, no more is taken off what the program computes."""
 
 _FIRST_DIGEST = 0x77697265
 
@@ -91,6 +96,22 @@ def _operation(name: str) -> int:
     return code
 
 
+@dataclass(frozen=True, slots=True)
+class OwnWork:
+    """What of a measured stretch is this package's own, in nanoseconds, by the name of a call.
+
+    Attributes
+    ----------
+    before_ns
+        Of the stretch that the call ends: the clock, the way out of the call before and into this one.
+    within_ns
+        Of each piece of work that is done within the call.
+    """
+
+    before_ns: Mapping[str, int] = field(default_factory=dict)
+    within_ns: Mapping[str, int] = field(default_factory=dict)
+
+
 class Rank:
     """One rank."""
 
@@ -118,6 +139,8 @@ class Rank:
         "initialized",
         "inside",
         "left_ns",
+        "owed_ns",
+        "own",
         "post",
         "post_enter",
         "post_exchange",
@@ -143,6 +166,9 @@ class Rank:
         self.give_way: Callable[[], Any] = runtime.give_way
         self.charge = runtime.source.charge
         self.bias_ns = runtime.bias_ns
+        self.own = runtime.own
+        self.owed_ns = 0
+        """What stretches took less than what is our own of them: the next ones are so much shorter."""
         self.away = runtime.away
         self.sleeps: Callable[[int, int], int] | None = getattr(runtime.source, "asleep_ps", None)
         self.greenlet: greenlet.greenlet | None = None
@@ -198,12 +224,14 @@ class Rank:
         self.inside = name
         code = _OPERATIONS.get(name) or _operation(name)
         self.digest = digest = hash((self.digest, sites.keys[site], code))
-        return self._charged_ps(digest, site, measured)
+        return self._charged_ps(digest, site, measured, self.own.before_ns.get(name, self.bias_ns))
 
-    def _charged_ps(self, digest: int, site: int, measured_ns: int) -> int:
+    def _charged_ps(self, digest: int, site: int, measured_ns: int, own_ns: int) -> int:
         """Return what a stretch costs that took `measured_ns`, and keep it with the path to its end."""
         durations = self.durations_ps
-        measured_ps = 1000 * (measured_ns - self.bias_ns) if measured_ns > self.bias_ns else 0
+        left_ns = measured_ns - own_ns - self.owed_ns
+        measured_ps = 1000 * left_ns if left_ns > 0 else 0
+        self.owed_ns = 0 if left_ns >= 0 else min(-left_ns, _OWED * own_ns)
         ps = self.charge(self.index, len(durations), digest, self.sites.table[site], measured_ps)
         if self.away is not None and self.away.asleep_ns:
             self.asleep_ps[len(durations)] = 1000 * self.away.asleep_ns
@@ -219,8 +247,8 @@ class Rank:
         self.post(self.index, ("sleep", min(asleep, ps)))
         return 0
 
-    def _account(self, digest: int, site: int, measured_ns: int) -> None:
-        self.post(self.index, ("compute", self._charged_ps(digest, site, measured_ns)))
+    def _account(self, digest: int, site: int, measured_ns: int, own_ns: int) -> None:
+        self.post(self.index, ("compute", self._charged_ps(digest, site, measured_ns, own_ns)))
 
     def leave(self) -> None:
         """Begin a stretch of computation: the MPI call has ended; the world hears of it with the next."""
@@ -271,7 +299,7 @@ class Rank:
         self.digest = digest = hash((self.digest, self.sites.keys[site], code))
         self.inside, self.site = name, site
         self.post_leave(self.index)
-        self._account(digest, site, measured)
+        self._account(digest, site, measured, self.bias_ns)
         if extra_ps is not None:
             self.digest = digest = hash((digest, extra_ps))
             self.durations_ps.append(extra_ps)
@@ -286,12 +314,12 @@ class Rank:
         measured = thread_time_ns() - begin
         code = _OPERATIONS.get(label) or _operation(label)
         self.digest = digest = hash((self.digest, code))
-        self._account(digest, self.site, measured)
+        self._account(digest, self.site, measured, self.own.within_ns.get(self.inside, self.bias_ns))
 
     def touch(self, took_ns: int) -> None:
         """Charge for the state of the memory a message goes to; a stretch of its own, if only of 0."""
         self.digest = digest = hash((self.digest, _TOUCH))
-        self._account(digest, self.site, took_ns + self.bias_ns if took_ns else 0)
+        self._account(digest, self.site, took_ns, 0)
 
     def suspend(self) -> Any:
         """Give way to the other ranks; returns what the world says."""

@@ -36,7 +36,7 @@ from .isolation import Isolation, RankView
 from .late import watched
 from .module import modules as mpi_modules
 from .preimport import preimport, scan
-from .rank import Rank, Sites, current
+from .rank import OwnWork, Rank, Sites, current
 from .script import load
 
 if TYPE_CHECKING:
@@ -150,6 +150,9 @@ class Runtime:
         hosts: Sequence[str],
         source: ComputeSource,
         away: Away | None = None,
+        *,
+        own: OwnWork | None = None,
+        bias_ns: int | None = None,
     ) -> None:
         self.world = world
         self.away = away
@@ -168,7 +171,8 @@ class Runtime:
         self.resumptions = 0
         """Ranks resumed since garbage was last looked for."""
         self.sites = Sites()
-        self.bias_ns = clock_bias_ns()
+        self.bias_ns = clock_bias_ns() if bias_ns is None else bias_ns
+        self.own = own or OwnWork()
         self.mail: dict[int, tuple[bytes, int, int, int, int, int, str]] = {}
         self.receives: dict[int, tuple[int, int, int, int, int, str]] = {}
         self.meetings: dict[tuple[int, int], Any] = {}
@@ -286,7 +290,7 @@ class Runtime:
         measured = rank.stretch_ns(ended_ns if ended_ns > rank.left_ns else 0)
         rank.digest = digest = hash((rank.digest, 0))
         site = self.sites.add("end of the program", 0)
-        rank._account(digest, site, measured)
+        rank._account(digest, site, measured, rank.bias_ns)
         rank.inside = "the end"
         rank.post_leave(rank.index)
         rank.post(rank.index, ("finish",))
@@ -449,6 +453,7 @@ def simulate(
     timeline: bool = True,
     recorder: Recorder | None = None,
     ends_s: float | None = None,
+    own: OwnWork | None = None,
 ) -> SimulatedRun:
     """Run an mpi4py script as `ranks` ranks in the simulated world.
 
@@ -473,6 +478,8 @@ def simulate(
     ends_s
         When the run is too late, on the monotonic clock, in seconds: this process then ends with words about
         what the ranks did. Without it the run may take any time.
+    own
+        What of the measured time is not the program's; by default the way into a call and back.
 
     Raises
     ------
@@ -489,7 +496,7 @@ def simulate(
     world = _open(ranks, model_json, seed, timeline)
     source = compute if compute is not None else Measured()
     runtime, views = _execute(
-        path, code, argv, ranks, model_json, world, source, seed, recorder, ends_s=ends_s
+        path, code, argv, ranks, model_json, world, source, seed, recorder, ends_s=ends_s, own=own
     )
     return _result(runtime, views, seed, timeline)
 
@@ -503,6 +510,7 @@ def run_alone(
     *,
     seed: int = 1,
     start: Callable[[], None] | None = None,
+    own: OwnWork | None = None,
 ) -> tuple[list[int], list[int], dict[str, int], dict[int, int]]:
     """Run one rank of a recorded run alone; returns its durations in picoseconds and path digests.
 
@@ -511,7 +519,7 @@ def run_alone(
 
     Parameters
     ----------
-    script, argv, ranks, model_json, seed
+    script, argv, ranks, model_json, seed, own
         As in the recorded run.
     solo
         The recording, and which rank.
@@ -525,7 +533,7 @@ def run_alone(
     """
     path, code = _load(script, ranks)
     world = _open(ranks, model_json, seed, timeline=False)
-    runtime, _ = _execute(path, code, argv, ranks, model_json, world, Measured(), seed, solo, start)
+    runtime, _ = _execute(path, code, argv, ranks, model_json, world, Measured(), seed, solo, start, own=own)
     assert solo.only is not None
     assert runtime.away is not None
     rank = runtime.ranks[solo.only]
@@ -557,6 +565,7 @@ def _execute(
     recorder: Recorder | Solo | None,
     start: Callable[[], None] | None = None,
     ends_s: float | None = None,
+    own: OwnWork | None = None,
 ) -> tuple[Runtime, list[RankView]]:
     """Run the program in a world; with a `Solo`, only its rank."""
     source.begin(ranks)
@@ -578,7 +587,7 @@ def _execute(
         opened = world if recorder is None else recorder.open(world)
         # Several ranks in one thread wait for each other, and one alone for nothing of ours.
         away = Away() if recorder is not None and recorder.only is not None else None
-        runtime = Runtime(opened, ranks, placement, hosts, source, away)
+        runtime = Runtime(opened, ranks, placement, hosts, source, away, own=own)
         if recorder is not None:
             recorder.furnish(runtime)
             runtime.only = recorder.only

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from wiretwin.errors import InputError
 from wiretwin.model import LocalNetwork, Network, read_network
+from wiretwin.predict.calls import beyond_messages
 from wiretwin.predict.hosts import free_model, less_network
 from wiretwin.twin import Costs, Host, Layer, Quantity, Segment, Sharing, Twin
 
@@ -344,7 +345,8 @@ class Site:
         """Return the model of these ranks, on hosts as the twin has them, in one of its states if named.
 
         Between hosts a message pays at both ends what it does in the twin's layer, and crosses the network.
-        Ranks that are `fresh` have made no call yet, and pay for the first of each kind.
+        Ranks that are `fresh` are those of a script: they have made no call yet, and pay for the first of
+        each kind, and for what every call takes beyond its messages.
 
         Raises
         ------
@@ -359,7 +361,9 @@ class Site:
             # As many as share a host: with a network, placement and nodes are told below.
             together = self.ranks if self.network is None else min(self.ranks, self.ranks_per_host)
             model = single_host(twin, layer, together, side, state)
-            model |= first_calls(twin.layer(layer), side) if fresh else {}
+            if fresh:
+                of = twin.layer(layer)
+                model |= first_calls(of, side) | beyond_messages(of, single_host(twin, layer, 2))
         if self.network is None:
             return model
         hosts = -(-self.ranks // self.ranks_per_host)

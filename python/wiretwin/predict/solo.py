@@ -233,6 +233,7 @@ def _main(argv: Sequence[str]) -> int:
     from wiretwin._core import crossing_ns
     from wiretwin.errors import WiretwinError
     from wiretwin.mpi import outside
+    from wiretwin.mpi.looped import own_work
     from wiretwin.mpi.recording import Solo
     from wiretwin.mpi.runtime import run_alone
 
@@ -245,6 +246,7 @@ def _main(argv: Sequence[str]) -> int:
     if spec.cpu is not None:
         os.sched_setaffinity(0, {spec.cpu})
 
+    own = own_work()
     apart: dict[str, float | None] = {}
 
     def look(when: str, limit_s: float) -> None:
@@ -268,6 +270,7 @@ def _main(argv: Sequence[str]) -> int:
             Solo(recording, spec.rank),
             seed=spec.seed,
             start=start,
+            own=own,
         )
     except WiretwinError as error:
         print(error, file=sys.stderr)

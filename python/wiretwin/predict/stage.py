@@ -121,6 +121,7 @@ def _error(program: Path, ranks: int, done: process.Finished) -> WiretwinError:
 
 
 def _main(argv: Sequence[str]) -> int:
+    from wiretwin.mpi.looped import own_work
     from wiretwin.mpi.recording import Recorder
     from wiretwin.mpi.runtime import simulate
 
@@ -137,6 +138,7 @@ def _main(argv: Sequence[str]) -> int:
             timeline=spec.timeline,
             recorder=recorder,
             ends_s=spec.ends_s,
+            own=own_work(),
         )
     except WiretwinError as error:
         print("\n".join([str(error), *getattr(error, "__notes__", [])]), file=sys.stderr)

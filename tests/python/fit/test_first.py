@@ -8,8 +8,9 @@ import polars as pl
 import pytest
 
 from wiretwin.fit.api import fit
-from wiretwin.fit.first import FAMILIES, first_calls
+from wiretwin.fit.first import first_calls
 from wiretwin.fit.synthetic import Lines, Machine
+from wiretwin.loops import FAMILIES
 from wiretwin.predict import model
 from wiretwin.predict.model import Site
 from wiretwin.twin import FirstCall, Twin

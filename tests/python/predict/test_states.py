@@ -211,7 +211,7 @@ def twin_with_states() -> Twin:
     layer = twin.layer("mpi4py/mpich")
     found = []
     for name, crossing, longer in (("near", NEAR, 0.0), ("far", FAR, 50.0)):
-        values = layer.model_dump(exclude={"states", "crossing_ns", "sharing", "first"})
+        values = layer.model_dump(exclude={"states", "crossing_ns", "sharing", "first", "looped"})
         for segment in values["latency"]:
             segment["base_ns"] = {"value": 700.0 + longer, "low": 600.0, "high": 800.0}
         found.append(State(**values, name=name, crossing_ns=Crossing(low=crossing[0], high=crossing[1])))

@@ -87,6 +87,8 @@ pub struct World {
     names: Names,
     /// By name, which of the model's first calls it is one of, as bits.
     firsts_of: Vec<u64>,
+    /// By name, what a call takes beyond its messages.
+    beyond_of: Vec<Span>,
     /// By the number of a call's name, whether a rank that waits in it keeps its core though ranks yield.
     keeping: Vec<bool>,
     timeline: Option<Timeline>,
@@ -147,6 +149,7 @@ impl World {
             completions: Vec::new(),
             names: Names::new(),
             firsts_of: vec![0],
+            beyond_of: vec![Span::ZERO],
             keeping: vec![false],
             timeline: timeline.then(|| Timeline::new(ranks.len() as u32)),
             digest: TraceDigest::new(),
@@ -213,6 +216,9 @@ impl World {
             let firsts = self.model.first.iter().enumerate();
             let of = firsts.filter(|(_, first)| first.calls.iter().any(|call| call == name));
             self.firsts_of.push(of.fold(0, |bits, (index, _)| bits | 1 << index));
+            let beyond =
+                self.model.beyond.iter().filter(|beyond| beyond.calls.iter().any(|call| call == name));
+            self.beyond_of.push(beyond.map(|beyond| beyond.takes).sum());
             self.keeping.push(self.model.keeping.iter().any(|call| call == name));
         }
         id
@@ -357,7 +363,7 @@ impl World {
             return Err(OpError::NoSuchName { name });
         }
         self.act(rank, 0, Kind::Endpoint, Effect::Name { name: name.0, site });
-        let call = self.model.intra.call + self.first_time(rank, name);
+        let call = self.model.intra.call + self.beyond_of[name.0 as usize] + self.first_time(rank, name);
         self.act(rank, call.as_ps(), Kind::Endpoint, Effect::None);
         Ok(())
     }

@@ -97,6 +97,7 @@ fn data_that_a_link_carries_are_pushed() {
         link,
         network: None,
         first: Vec::new(),
+        beyond: Vec::new(),
         keeping: Vec::new(),
     };
     let clocks = [None, Some(link)].map(|link| {

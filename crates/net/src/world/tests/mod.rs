@@ -11,7 +11,7 @@ mod whole;
 
 use super::*;
 use crate::layer::{Curve, Segment};
-use crate::model::{FirstCall, Idle, NetworkModel, NodeModel};
+use crate::model::{BeyondMessages, FirstCall, Idle, NetworkModel, NodeModel};
 use wiretwin_units::{BitRate, Bytes};
 
 fn flat(ps: u64) -> Curve {
@@ -51,6 +51,7 @@ fn model(ranks: u32, cores: u32, idle: Idle, intra: Layer) -> Model {
         link: None,
         network: None,
         first: Vec::new(),
+        beyond: Vec::new(),
         keeping: Vec::new(),
     }
 }
@@ -143,6 +144,26 @@ fn a_first_call_takes_what_its_kinds_take_and_later_ones_do_not() {
     assert_eq!(enter(0, "gather"), 1240);
     assert_eq!(enter(1, "gather"), 1210);
     assert_eq!(enter(1, "bcast"), 1220);
+    world.check_totals();
+}
+
+#[test]
+fn a_call_takes_each_time_what_it_takes_beyond_its_messages() {
+    let mut model = model(2, 2, Idle::Spin, plain_layer());
+    let beyond = |calls: &[&str], ps| BeyondMessages {
+        calls: calls.iter().map(|&call| call.to_owned()).collect(),
+        takes: Span::from_ps(ps),
+    };
+    model.beyond = vec![beyond(&["Bcast", "Ibcast"], 500), beyond(&["Barrier"], 70)];
+    let mut world = World::new(model, 1, true);
+    let mut enter = |rank, name| {
+        world.enter(rank, name);
+        world.clock(rank)
+    };
+    assert_eq!(enter(0, "send"), 10);
+    assert_eq!(enter(0, "Ibcast"), 520);
+    assert_eq!(enter(0, "Bcast"), 1030);
+    assert_eq!(enter(1, "Barrier"), 80);
     world.check_totals();
 }
 

@@ -29,6 +29,7 @@ fn on(count: u32, network: NetworkModel, inter: Layer) -> World {
         link: None,
         network: Some(network),
         first: Vec::new(),
+        beyond: Vec::new(),
         keeping: Vec::new(),
     };
     World::new(model, 1, true)

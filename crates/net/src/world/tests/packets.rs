@@ -33,6 +33,7 @@ pub(super) fn on(topology: &str, hosts: u32, inter: Layer) -> World {
         link: None,
         network: Some(network(&text)),
         first: Vec::new(),
+        beyond: Vec::new(),
         keeping: Vec::new(),
     };
     World::new(model, 1, true)

@@ -232,6 +232,7 @@ fn two_nodes(ranks: u32, link: Option<LinkModel>) -> World {
         link,
         network: None,
         first: Vec::new(),
+        beyond: Vec::new(),
         keeping: Vec::new(),
     };
     World::new(model, 1, true)

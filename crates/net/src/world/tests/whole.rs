@@ -140,6 +140,7 @@ fn build(program: &Program) -> World {
         network: (program.between == Between::Network)
             .then(|| network("star:hosts=2,rate=7000Gbit/s,delay=333ps,mtu=400B,headers=20B")),
         first: Vec::new(),
+        beyond: Vec::new(),
         keeping: Vec::new(),
     };
     World::new(model, 1, true)

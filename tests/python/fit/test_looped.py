@@ -1,0 +1,67 @@
+"""What calls take in a loop: fitted, kept in the twin, and taken in the simulated world."""
+
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+
+from wiretwin.fit.api import fit
+from wiretwin.fit.synthetic import Lines, Machine
+from wiretwin.loops import FAMILIES, LOOPED
+from wiretwin.mpi.looped import times_ns
+from wiretwin.predict.model import Site
+from wiretwin.twin import Twin
+
+HOST = Machine(
+    send=Lines(((0, 300.0, 0.02),)),
+    recv=Lines(((0, 400.0, 0.03),)),
+    latency=Lines(((0, 200.0, 0.01),)),
+    gap=Lines(((0, 500.0, 0.05),)),
+    call_ns=90.0,
+)
+LOOPS = ("echo", "call", "send_busy", "recv_busy", "stream", "prtt")
+TAKES_NS = {"Barrier": 4000, "bcast": 5000, "allreduce": 22_000, "gather": 100, "Sendrecv": 3500}
+"""Of which `gather` takes less than its messages do."""
+
+
+def measured(launches: int) -> pl.DataFrame:
+    """Return samples of a layer with those of loops, each launch 1 % slower than the last."""
+    samples = HOST.samples(launches=launches, loops=LOOPS)
+    one, rows = samples.row(0, named=True), []
+    for launch in range(1, launches + 1):
+        for kind, ns in TAKES_NS.items():
+            for index in range(5):
+                value = round(25 * ns * (1 + 0.01 * launch))
+                call = {"launch": launch, "loop": f"later_{kind}", "bytes": 0, "messages": 1, "delay_ns": 0}
+                rows.append(one | call | {"batch": 25, "index": index, "value_ns": value})
+    return pl.concat([samples, pl.DataFrame(rows, schema=samples.schema)])
+
+
+def test_the_twin_keeps_the_typical_launch() -> None:
+    twin = fit(measured(5))
+    assert Twin.parse(twin.to_toml()).to_toml() == twin.to_toml()
+    found = {one.kind: one.takes_us for one in twin.layer("synthetic").looped}
+    assert set(found) == set(TAKES_NS)
+    for kind, ns in TAKES_NS.items():
+        assert found[kind].value == pytest.approx(1.03e-3 * ns, rel=1e-3)
+        assert found[kind].low < found[kind].value < found[kind].high
+    once = measured(5).filter((pl.col("loop") != "later_Barrier") | (pl.col("launch") == 1))
+    assert {one.kind for one in fit(once).layer("synthetic").looped} == set(TAKES_NS) - {"Barrier"}
+
+
+def test_loops_take_in_the_simulated_world_what_they_were_measured_to_take() -> None:
+    twin = fit(measured(5), host={"cores": 2})
+    model = Site.of(2).model(twin, "synthetic", fresh=True)
+    took, alone = times_ns(json.dumps(model)), times_ns(json.dumps(Site.of(2).model(twin, "synthetic")))
+    assert set(took) == set(LOOPED)
+    for kind, ns in TAKES_NS.items():
+        if kind == "gather":
+            assert alone[kind] > 1.03 * ns  # no call is made shorter than its messages
+        else:
+            assert took[kind] == pytest.approx(1.03 * ns, rel=0.01), kind
+    charged = {name for one in model["beyond"] for name in one["calls"]}
+    assert set(FAMILIES["allreduce"]) <= charged
+    assert not set(FAMILIES["gather"]) & charged
+    assert "beyond" not in Site.of(2).model(twin, "synthetic")
