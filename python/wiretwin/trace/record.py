@@ -27,6 +27,7 @@ __all__ = ["MOST", "record"]
 MOST = 20_000_000
 """Records of a rank that are kept, unless another number is asked for: most calls are one."""
 _RECORD_BYTES = 48
+_PARTS = ("trace.c", "trace_calls.h", "trace_collectives.h")
 _PRINTED = 100_000
 """Of what a run printed, so many characters are kept."""
 _RENEWS = re.compile(r"(Comm_(dup|dup_with_info|split|split_type|create)|Cart_(create|sub)|Graph_create|"
@@ -152,9 +153,11 @@ def _run(
 def _shim(name: str) -> Path:
     """Return the recorder for a library, which passes on those of its functions that it does not know."""
     library = simulated.LIBRARIES[name]
-    text = "".join((SOURCES / one).read_text() for one in ("trace.c", "trace_calls.h"))
+    text = "".join((SOURCES / one).read_text() for one in _PARTS)
     known = set(re.findall(r"\b(?:NAMED\(|MPI_)(\w+?)\)?\(", text))
-    known |= set(re.findall(r"^(?:SENDS|STARTS|COMBINES|ALL_TO_ALL)\((\w+),", text, re.MULTILINE))
+    known |= set(re.findall(r"^(?:SENDS|STARTS)\((\w+),", text, re.MULTILINE))
+    pairs = re.findall(r"\b(?:NAME_OF|COMBINES|ALL_TO_ALL)\((\w+), (\w+)", text)
+    known |= {one for both in pairs for one in both}
     lines = []
     for function in simulated.functions(library.file):
         if function.startswith("P"):

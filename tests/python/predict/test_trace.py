@@ -143,6 +143,53 @@ def test_a_run_in_the_simulated_world_is_recorded_in_virtual_time() -> None:
     )
 
 
+BEGUN = """
+    MPI_Request began[4];
+    int counts[64], at[64];
+    for (int one = 0; one < size; one++) {
+        counts[one] = one + 1;
+        at[one] = 64 * one;
+    }
+    MPI_Ibarrier(WORLD, &began[0]);
+    MPI_Wait(&began[0], &status);
+    MPI_Iallreduce(MPI_IN_PLACE, bytes, 1000, MPI_DOUBLE, MPI_SUM, WORLD, &began[0]);
+    MPI_Ibcast(bytes + (1 << 16), 40000, MPI_CHAR, 1, WORLD, &began[1]);
+    MPI_Irecv(bytes + (1 << 18), 8, MPI_CHAR, left, 5, WORLD, &began[2]);
+    MPI_Isend(bytes + (1 << 19), 8, MPI_CHAR, right, 5, WORLD, &began[3]);
+    /* Completed in another order than they were begun in, and by looks. */
+    for (flag = 0; !flag;)
+        MPI_Test(&began[1], &flag, &status);
+    MPI_Waitall(4, began, MPI_STATUSES_IGNORE);
+    MPI_Ialltoall(bytes, 2000, MPI_CHAR, bytes + (1 << 18), 2000, MPI_CHAR, WORLD, &began[0]);
+    MPI_Iallgatherv(bytes, rank + 1, MPI_INT, bytes + (1 << 16), counts, at, MPI_INT, WORLD, &began[1]);
+    MPI_Igather(bytes, 500, MPI_CHAR, bytes + (1 << 17), 500, MPI_CHAR, 2, WORLD, &began[2]);
+    MPI_Ireduce(rank ? bytes : MPI_IN_PLACE, bytes, 100, MPI_DOUBLE, MPI_SUM, 0, WORLD, &began[3]);
+    MPI_Waitall(4, began, MPI_STATUSES_IGNORE);
+"""
+NAMES_BEGUN = [
+    "MPI_Ibarrier", "MPI_Wait", "MPI_Iallreduce", "MPI_Ibcast", "MPI_Irecv", "MPI_Isend", "MPI_Wait",
+    "MPI_Wait", "MPI_Ialltoall", "MPI_Iallgatherv", "MPI_Igather", "MPI_Ireduce", "MPI_Wait", "MPI_Finalize",
+]  # fmt: skip
+
+
+def test_collectives_that_do_not_block_end_in_their_waits() -> None:
+    program = compiled(BEGUN)
+    quiet = {"twin": "nothing", "network": "star:rate=10Gbit/s,delay=1us"}
+    found = trace.record(program, ranks=4, out="recorded", world="simulated", **quiet)
+    assert found.unknown == []
+    for rank in trace.operations(found).traces:
+        calls = [one[1] for one, _ in rank.operations() if one[0] == "enter"]
+        # As the library's functions are told apart, but for the blocks' lengths.
+        assert calls == [name.replace("gatherv", "gather") for name in NAMES_BEGUN]
+    there = predict_executable(program, ranks=4, compute_ps=0, ends=False, **quiet).seconds.value
+    again = trace.replay("recorded", compute_scale=0.0, **quiet).seconds.value
+    assert again == pytest.approx(there, rel=0.5), (
+        "collectives by schedules, and by the library's own messages"
+    )
+    with pytest.raises(InputError, match="a collective that does not block"):
+        trace.operations(found, ranks=8)
+
+
 REGULAR = """
     MPI_Request both[2];
     MPI_Comm line;

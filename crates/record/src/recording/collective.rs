@@ -37,6 +37,23 @@ pub(super) const fn mpi_name(collective: Collective) -> &'static str {
     }
 }
 
+/// The function of MPI that begins it and does not block.
+pub(super) const fn mpi_name_begun(collective: Collective) -> &'static str {
+    match collective {
+        Collective::Barrier => "MPI_Ibarrier",
+        Collective::Bcast => "MPI_Ibcast",
+        Collective::Reduce => "MPI_Ireduce",
+        Collective::Allreduce => "MPI_Iallreduce",
+        Collective::Gather => "MPI_Igather",
+        Collective::Scatter => "MPI_Iscatter",
+        Collective::Allgather => "MPI_Iallgather",
+        Collective::Alltoall => "MPI_Ialltoall",
+        Collective::ReduceScatter => "MPI_Ireduce_scatter",
+        Collective::Scan => "MPI_Iscan",
+        Collective::Exscan => "MPI_Iexscan",
+    }
+}
+
 /// Bytes by rank of the communicator, there and back, of collectives whose ranks give different amounts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts(BTreeMap<i32, (u64, u64)>);

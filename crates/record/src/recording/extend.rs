@@ -284,6 +284,14 @@ impl<'a> Reader<'a> {
             }
             Kind::Recv => shape.got = record.bytes,
             Kind::End => peers = vec![],
+            Kind::Icollective => {
+                let value = "a collective that does not block".to_string();
+                return Err(self.file.wrong(
+                    nth,
+                    value,
+                    "messages between two ranks, and blocking collectives",
+                ));
+            }
             Kind::Send | Kind::Probe => {}
         }
         self.items.push(Item { shape, peers, times: vec![(record.compute_ns, record.inside_ns)] });

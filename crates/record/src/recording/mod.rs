@@ -2,11 +2,16 @@
 //!
 //! A receive takes the message that it took in the recorded run, and a wait is for the requests that it had
 //! completed then. Probes are left out: what they found is received by the receive behind them.
+//!
+//! A collective that does not block sends and receives what its algorithm begins with when it is begun; it goes on in the
+//! wait that completes it, as in a library that makes progress within calls only. Those that were begun before it are
+//! completed first, for every rank of a communicator begins them in the same order.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 
 use wiretwin_msg::protocol::Mode;
+use wiretwin_msg::schedule::Collective;
 
 use crate::script::{Message, Receive, Rejected, Script};
 
@@ -16,9 +21,9 @@ mod records;
 #[cfg(test)]
 mod tests;
 
-use collective::{Counts, Meeting, Rounds};
+use collective::{Counts, Leg, Meeting, Rounds};
 pub use extend::read_extended;
-use records::{File, Kind, Record};
+use records::{File, Kind, Record, TOGETHER};
 
 /// What one rank did, in numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,7 +60,7 @@ pub fn summary(folder: &Path, ranks: u32) -> Result<(Vec<Summary>, Vec<String>),
                     row.sent_bytes = row.sent_bytes.saturating_add(record.bytes);
                 }
                 Kind::Recv | Kind::Irecv => row.receives += 1,
-                Kind::Collective => row.collectives += 1,
+                Kind::Collective | Kind::Icollective => row.collectives += 1,
                 Kind::Unknown => {
                     unknown.insert(record.name());
                 }
@@ -100,14 +105,15 @@ pub fn read_from<S: Script>(
     if !run.unknown.is_empty() {
         let names = run.unknown.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
         let used = Rejected::whole(folder, format!("uses {names}, whose messages are not recorded"));
-        return Err(used.allowing("messages between two ranks, and blocking collectives"));
+        return Err(used.allowing("messages between two ranks, and collectives"));
     }
     for (rank, mine) in known.iter_mut().enumerate() {
         mine.meet(rank as u32, folder, &mut run)?;
     }
     for (rank, (mine, script)) in known.into_iter().zip(scripts).enumerate() {
         let file = File::read(folder, load, rank as u32, ranks)?;
-        Writer { rank: rank as u32, file: &file, mine, run: &run, script, compute_scale, requests: 0 }
+        let (requests, begun) = (0, VecDeque::new());
+        Writer { rank: rank as u32, file: &file, mine, run: &run, script, compute_scale, requests, begun }
             .write()?;
     }
     Ok(())
@@ -171,7 +177,7 @@ impl Known {
                     members.push(world);
                 }
                 Kind::Count => counts.set(record.peer, record.bytes, record.request),
-                Kind::Collective => {
+                Kind::Collective | Kind::Icollective => {
                     let own = std::mem::take(&mut counts);
                     let collective = collective::NAMED.get(usize::try_from(record.tag).unwrap_or(usize::MAX));
                     let Some(collective) = collective else {
@@ -246,6 +252,22 @@ struct Writer<'a, S> {
     compute_scale: f64,
     /// How many it has made.
     requests: u64,
+    /// Collectives that were begun and are not complete, in this order.
+    begun: VecDeque<Begun>,
+}
+
+/// A collective that goes on.
+#[derive(Debug)]
+struct Begun {
+    /// Its number among those of the rank that do not block.
+    number: u64,
+    context: u32,
+    tag: u32,
+    members: Vec<u32>,
+    /// Its rounds that are left.
+    rounds: VecDeque<Vec<Leg>>,
+    /// Requests of the round that was begun.
+    started: Vec<u64>,
 }
 
 impl<S: Script> Writer<'_, S> {
@@ -255,6 +277,7 @@ impl<S: Script> Writer<'_, S> {
         let mut probed = BTreeMap::new();
         let mut waited = Vec::new();
         let mut rounds = Rounds::default();
+        let (mut begun, mut ended) = (0, None);
         for record in file.records() {
             let (nth, record) = record?;
             let ps = (record.compute_ns as f64 * 1000.0 * self.compute_scale).round_ties_even();
@@ -308,6 +331,14 @@ impl<S: Script> Writer<'_, S> {
                     requests.insert(record.request, one);
                     self.script.exit();
                 }
+                Kind::Done if record.request >= TOGETHER => {
+                    let number = record.request - TOGETHER;
+                    if number >= begun {
+                        let value = format!("collective {number} completed");
+                        return Err(file.wrong(nth, value, "collectives that were begun"));
+                    }
+                    ended = ended.max(Some(number));
+                }
                 Kind::Done => {
                     let one = requests.remove(&record.request).ok_or_else(|| {
                         let value = format!("request {} completed", record.request);
@@ -317,14 +348,30 @@ impl<S: Script> Writer<'_, S> {
                 }
                 Kind::Wait => {
                     self.script.enter("MPI_Wait");
+                    self.complete(ended.take());
                     if !waited.is_empty() {
                         self.script.wait(&waited);
                         waited.clear();
                     }
                     self.script.exit();
                 }
-                Kind::Collective => self.collective(nth, &record, &mut rounds)?,
-                Kind::End => self.script.enter("MPI_Finalize"),
+                Kind::Collective => {
+                    let one = self.collective(nth, &record, &mut rounds, 0, collective::mpi_name)?;
+                    self.go_on(one, true);
+                    self.script.exit();
+                }
+                Kind::Icollective => {
+                    let one =
+                        self.collective(nth, &record, &mut rounds, begun, collective::mpi_name_begun)?;
+                    let one = self.go_on(one, false);
+                    self.begun.push_back(one);
+                    begun += 1;
+                    self.script.exit();
+                }
+                Kind::End => {
+                    self.script.enter("MPI_Finalize");
+                    self.complete(begun.checked_sub(1));
+                }
                 Kind::Count | Kind::Member | Kind::Unknown => {}
             }
         }
@@ -355,7 +402,15 @@ impl<S: Script> Writer<'_, S> {
         Ok((2 * communicator.number, world))
     }
 
-    fn collective(&mut self, nth: usize, record: &Record<'_>, rounds: &mut Rounds) -> Result<(), Rejected> {
+    /// Enters a collective, `name` its function; nothing of it is begun.
+    fn collective(
+        &mut self,
+        nth: usize,
+        record: &Record<'_>,
+        rounds: &mut Rounds,
+        number: u64,
+        name: fn(Collective) -> &'static str,
+    ) -> Result<Begun, Rejected> {
         let (file, rank) = (self.file, self.rank);
         let communicator = self.mine.communicators.get_mut(&record.context);
         let Some(communicator) = communicator.filter(|one| one.members.contains(&rank)) else {
@@ -368,16 +423,26 @@ impl<S: Script> Writer<'_, S> {
         let (own, members) = (&communicator.calls[place].1, &communicator.members);
         let me = members.iter().position(|one| *one == rank).unwrap_or_default() as u32;
         let (context, tag) = (2 * communicator.number + 1, place as u32 & 0x7FFF_FFFF);
-        self.script.enter(collective::mpi_name(call.collective));
-        let mut started = Vec::new();
+        self.script.enter(name(call.collective));
         let steps = rounds
             .of(call, own, me, members.len() as u32)
             .map_err(|reason| file.wrong(nth, call.collective.name().to_string(), reason))?;
-        for round in steps {
+        let (members, rounds) = (members.clone(), steps.iter().cloned().collect());
+        Ok(Begun { number, context, tag, members, rounds, started: Vec::new() })
+    }
+
+    /// Begins the next round of a collective, and waits for it and all others if it is to end.
+    fn go_on(&mut self, mut one: Begun, ends: bool) -> Begun {
+        loop {
+            if !one.started.is_empty() {
+                self.script.wait(&one.started);
+                one.started.clear();
+            }
+            let Some(round) = one.rounds.pop_front() else { return one };
             for receives in [true, false] {
                 for step in round.iter().filter(|step| step.receives == receives) {
                     self.requests += 1;
-                    let other = members[step.peer as usize];
+                    let (context, tag, other) = (one.context, one.tag, one.members[step.peer as usize]);
                     if receives {
                         let receive =
                             Receive { context, source: Some(other), tag: Some(tag), capacity: step.bytes };
@@ -386,15 +451,21 @@ impl<S: Script> Writer<'_, S> {
                         let message = Message { context, to: other, tag, bytes: step.bytes };
                         self.script.send(message, Mode::Standard, self.requests);
                     }
-                    started.push(self.requests);
+                    one.started.push(self.requests);
                 }
             }
-            if !started.is_empty() {
-                self.script.wait(&started);
-                started.clear();
+            if !ends && !one.started.is_empty() {
+                return one;
             }
         }
-        self.script.exit();
-        Ok(())
+    }
+
+    /// Ends the collectives that do not block, up to the one of this number.
+    fn complete(&mut self, last: Option<u64>) {
+        while self.begun.front().is_some_and(|one| Some(one.number) <= last) {
+            if let Some(one) = self.begun.pop_front() {
+                self.go_on(one, true);
+            }
+        }
     }
 }

@@ -29,10 +29,16 @@ pub(super) enum Kind {
     /// A function that is not recorded; its name takes the place of the last four numbers.
     Unknown,
     End,
+    /// A collective that the rank has begun; it is complete when a [`Kind::Done`] says so of [`TOGETHER`] and its
+    /// number among those of the rank, from 0.
+    Icollective,
 }
 
+/// In the number of a request: it is a collective's.
+pub(super) const TOGETHER: u64 = 1 << 63;
+
 impl Kind {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Send,
         Self::Isend,
         Self::Recv,
@@ -45,6 +51,7 @@ impl Kind {
         Self::Member,
         Self::Unknown,
         Self::End,
+        Self::Icollective,
     ];
 }
 

@@ -82,6 +82,40 @@ fn a_collective_is_the_messages_of_its_algorithm() {
 }
 
 #[test]
+fn a_collective_that_does_not_block_ends_in_the_wait_that_completes_it() {
+    let began = 1 << 63;
+    // A barrier and a broadcast, of which the second is completed; the first is so with it. Then one that never is.
+    let calls = [
+        (13, 0, 0, 3, 0, 1, 0),
+        (13, 1, 1, 3, 64, 1, 5),
+        (5, 0, 0, 0, 0, began + 1, 0),
+        (6, 0, 0, 0, 0, 0, 0),
+        (13, 1, 1, 3, 32, 1, 0),
+    ];
+    let [first, _] = <[Told; 2]>::try_from(told(&calls, &calls).unwrap()).unwrap();
+    assert_eq!(
+        first.0,
+        [
+            "MPI_Ibarrier",
+            "1: 0 from Some(1) tag Some(0) in 1",
+            "2: Standard 0 to 1 tag 0 in 1",
+            "compute 10000",
+            "MPI_Ibcast",
+            "3: 64 from Some(1) tag Some(1) in 1",
+            "MPI_Wait",
+            "wait [1, 2]",
+            "wait [3]",
+            "MPI_Ibcast",
+            "4: 32 from Some(1) tag Some(2) in 1",
+            "MPI_Finalize",
+            "wait [4]",
+        ]
+    );
+    let found = told(&calls[1..], &calls[1..]).unwrap_err();
+    assert_eq!(found.value.as_deref(), Some("collective 1 completed"));
+}
+
+#[test]
 fn what_ranks_give_by_count_goes_to_the_root() {
     let counts = [(9, 0, 0, 3, 10, 0, 0), (9, 1, 0, 3, 20, 0, 0)];
     let gather = (8, 0, 4, 3, 0, 1, 0);

@@ -22,17 +22,17 @@
 #include <time.h>
 #include <unistd.h>
 
-enum kind { SEND = 1, ISEND, RECV, IRECV, DONE, WAIT, PROBE, COLLECTIVE, COUNT, MEMBER, UNKNOWN, END };
+enum kind { SEND = 1, ISEND, RECV, IRECV, DONE, WAIT, PROBE, COLLECTIVE, COUNT, MEMBER, UNKNOWN, END, ICOLLECTIVE };
 enum mode { STANDARD, SYNCHRONOUS, READY, BUFFERED };
 enum { BARRIER, BCAST, REDUCE, ALLREDUCE, GATHER, SCATTER, ALLGATHER, ALLTOALL, REDUCE_SCATTER, SCAN, EXSCAN };
 
 struct record {
     uint32_t kind;
     int32_t peer;    /* in the communicator; of MEMBER, in the world */
-    int32_t tag;     /* of COLLECTIVE, which */
+    int32_t tag;     /* of collectives, which */
     int32_t context; /* the number of the communicator on this rank */
     uint64_t bytes;
-    uint64_t request;    /* of sends, receives and DONE: a number; of COLLECTIVE, bytes of an element */
+    uint64_t request;    /* of sends, receives and DONE: a number; of collectives, bytes of an element */
     uint64_t compute_ns; /* since the call before */
     uint64_t inside_ns;  /* in the call */
 };
@@ -46,7 +46,9 @@ struct header {
 enum { ROOM = 4096, KNOWN = 1 << 12, POLL_NS = 10000 };
 static struct record records[ROOM];
 static int kept, file = -1;
-static uint64_t left_bytes, last_ns, owed_ns, numbers;
+/* In the number of a request: it is that of a collective, which are numbered by themselves. */
+static const uint64_t TOGETHER = 1ull << 63;
+static uint64_t left_bytes, last_ns, owed_ns, numbers, collectives;
 static long first_thread;
 static int depth;
 
@@ -223,8 +225,19 @@ static void remember(MPI_Request handle, struct record record)
         free(before);
     }
     size_t at = place_of(handle);
+    /* A library has one handle for all requests that are complete when they are made. */
+    if (open_requests[at].is_used && open_requests[at].record.request & TOGETHER)
+        note(open_requests[at].record);
     used += !open_requests[at].is_used;
     open_requests[at] = (struct open){handle, record, 1};
+}
+
+/* A collective has begun that does not block. */
+static void begun(int is_own, MPI_Request request, struct record record)
+{
+    if (is_own && file >= 0)
+        remember(request, (struct record){.kind = DONE, .request = TOGETHER | collectives++});
+    end(is_own, record);
 }
 
 static uint64_t length_of(const MPI_Status *status)
@@ -513,6 +526,13 @@ static uint64_t bytes_of(uint64_t count, MPI_Datatype type)
     return count * size;
 }
 
+static int size_of(MPI_Comm comm)
+{
+    int size;
+    PMPI_Comm_size(comm, &size);
+    return size;
+}
+
 static void note_count(int index, uint64_t sent, uint64_t received)
 {
     note((struct record){.kind = COUNT, .peer = index, .bytes = sent, .request = received});
@@ -539,6 +559,14 @@ int MPI_Barrier(MPI_Comm comm)
 {
     int number = context(comm), is_own = begin(), result = PMPI_Barrier(comm);
     end(is_own, (struct record){.kind = COLLECTIVE, .tag = BARRIER, .context = number, .request = 1});
+    return result;
+}
+
+int MPI_Ibarrier(MPI_Comm comm, MPI_Request *request)
+{
+    int number = context(comm), is_own = begin(), result = PMPI_Ibarrier(comm, request);
+    begun(is_own, *request,
+          (struct record){.kind = ICOLLECTIVE, .tag = BARRIER, .context = number, .request = 1});
     return result;
 }
 

@@ -137,131 +137,33 @@ int NAMED(Sendrecv_replace)(void *buffer, NUMBER count, MPI_Datatype type, int t
     return result;
 }
 
-/* Collectives: `what`, the root, bytes (of the message, or of a block), and bytes of an element. */
+/* Collectives, those that block and those that do not. */
+#define NAME_OF(blocking, other) NAMED(blocking)
+#define REAL_OF(blocking, other) REAL(blocking)
+#define AND_REQUEST
+#define AND_GIVEN
 #define MET(what, root, all_bytes, unit)                                                                              \
     end(is_own, (struct record){.kind = COLLECTIVE, .peer = root, .tag = what, .context = number,                     \
                                 .bytes = all_bytes, .request = unit});                                                \
     return result
-
-int NAMED(Bcast)(void *buffer, NUMBER count, MPI_Datatype type, int root, MPI_Comm comm)
-{
-    int number = context(comm), is_own = begin(), result = REAL(Bcast)(buffer, count, type, root, comm);
-    MET(BCAST, root, bytes_of(count, type), 1);
-}
-
-int NAMED(Reduce)(const void *from, void *into, NUMBER count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm)
-{
-    int number = context(comm), is_own = begin(), result = REAL(Reduce)(from, into, count, type, op, root, comm);
-    MET(REDUCE, root, bytes_of(count, type), bytes_of(1, type));
-}
-
-#define COMBINES(call, what)                                                                                          \
-    int NAMED(call)(const void *from, void *into, NUMBER count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)          \
-    {                                                                                                                 \
-        int number = context(comm), is_own = begin(), result = REAL(call)(from, into, count, type, op, comm);         \
-        MET(what, 0, bytes_of(count, type), bytes_of(1, type));                                                       \
-    }
-COMBINES(Allreduce, ALLREDUCE)
-COMBINES(Scan, SCAN)
-COMBINES(Exscan, EXSCAN)
-COMBINES(Reduce_scatter_block, REDUCE_SCATTER)
-#undef COMBINES
-
-/* One's own block may lie in place; then the other count says how long it is. */
-#define ONE(in_place, send_count, send_type, receive_count, receive_type)                                             \
-    ((in_place) ? bytes_of(receive_count, receive_type) : bytes_of(send_count, send_type))
-
-int NAMED(Gather)(const void *from, NUMBER send_count, MPI_Datatype send_type, void *into, NUMBER receive_count,
-                  MPI_Datatype receive_type, int root, MPI_Comm comm)
-{
-    int number = context(comm), is_own = begin();
-    int result = REAL(Gather)(from, send_count, send_type, into, receive_count, receive_type, root, comm);
-    MET(GATHER, root, ONE(from == MPI_IN_PLACE, send_count, send_type, receive_count, receive_type), 1);
-}
-
-int NAMED(Scatter)(const void *from, NUMBER send_count, MPI_Datatype send_type, void *into, NUMBER receive_count,
-                   MPI_Datatype receive_type, int root, MPI_Comm comm)
-{
-    int number = context(comm), is_own = begin();
-    int result = REAL(Scatter)(from, send_count, send_type, into, receive_count, receive_type, root, comm);
-    MET(SCATTER, root, ONE(into != MPI_IN_PLACE, send_count, send_type, receive_count, receive_type), 1);
-}
-
-#define ALL_TO_ALL(call, what)                                                                                        \
-    int NAMED(call)(const void *from, NUMBER send_count, MPI_Datatype send_type, void *into, NUMBER receive_count,    \
-                    MPI_Datatype receive_type, MPI_Comm comm)                                                         \
-    {                                                                                                                 \
-        int number = context(comm), is_own = begin();                                                                 \
-        int result = REAL(call)(from, send_count, send_type, into, receive_count, receive_type, comm);                \
-        MET(what, 0, ONE(from == MPI_IN_PLACE, send_count, send_type, receive_count, receive_type), 1);               \
-    }
-ALL_TO_ALL(Allgather, ALLGATHER)
-ALL_TO_ALL(Alltoall, ALLTOALL)
-#undef ALL_TO_ALL
-
-/* Blocks of a length for each rank: noted before the collective, with the bytes sent and received. */
-
-static int NAMED(size_)(MPI_Comm comm)
-{
-    int size;
-    PMPI_Comm_size(comm, &size);
-    return size;
-}
-
-int NAMED(Gatherv)(const void *from, NUMBER send_count, MPI_Datatype send_type, void *into, const NUMBER counts[],
-                   const PLACE places[], MPI_Datatype receive_type, int root, MPI_Comm comm)
-{
-    int number = context(comm), is_own = begin(), me;
-    int result = REAL(Gatherv)(from, send_count, send_type, into, counts, places, receive_type, root, comm);
-    PMPI_Comm_rank(comm, &me);
-    for (int rank = 0; is_own && me == root && rank < NAMED(size_)(comm); rank++)
-        note_count(rank, bytes_of(counts[rank], receive_type), 0);
-    MET(GATHER, root, 0, 1);
-}
-
-int NAMED(Scatterv)(const void *from, const NUMBER counts[], const PLACE places[], MPI_Datatype send_type, void *into,
-                    NUMBER receive_count, MPI_Datatype receive_type, int root, MPI_Comm comm)
-{
-    int number = context(comm), is_own = begin(), me;
-    int result = REAL(Scatterv)(from, counts, places, send_type, into, receive_count, receive_type, root, comm);
-    PMPI_Comm_rank(comm, &me);
-    for (int rank = 0; is_own && me == root && rank < NAMED(size_)(comm); rank++)
-        note_count(rank, bytes_of(counts[rank], send_type), 0);
-    MET(SCATTER, root, 0, 1);
-}
-
-int NAMED(Allgatherv)(const void *from, NUMBER send_count, MPI_Datatype send_type, void *into, const NUMBER counts[],
-                      const PLACE places[], MPI_Datatype receive_type, MPI_Comm comm)
-{
-    int number = context(comm), is_own = begin();
-    int result = REAL(Allgatherv)(from, send_count, send_type, into, counts, places, receive_type, comm);
-    for (int rank = 0; is_own && rank < NAMED(size_)(comm); rank++)
-        note_count(rank, bytes_of(counts[rank], receive_type), 0);
-    MET(ALLGATHER, 0, 0, 1);
-}
-
-int NAMED(Reduce_scatter)(const void *from, void *into, const NUMBER counts[], MPI_Datatype type, MPI_Op op,
-                          MPI_Comm comm)
-{
-    int number = context(comm), is_own = begin();
-    int result = REAL(Reduce_scatter)(from, into, counts, type, op, comm);
-    for (int rank = 0; is_own && rank < NAMED(size_)(comm); rank++)
-        note_count(rank, bytes_of(counts[rank], type), 0);
-    MET(REDUCE_SCATTER, 0, 0, bytes_of(1, type));
-}
-
-int NAMED(Alltoallv)(const void *from, const NUMBER send_counts[], const PLACE send_places[], MPI_Datatype send_type,
-                     void *into, const NUMBER receive_counts[], const PLACE receive_places[],
-                     MPI_Datatype receive_type, MPI_Comm comm)
-{
-    int number = context(comm), is_own = begin();
-    int result = REAL(Alltoallv)(from, send_counts, send_places, send_type, into, receive_counts, receive_places,
-                                 receive_type, comm);
-    for (int rank = 0; is_own && rank < NAMED(size_)(comm); rank++) {
-        uint64_t received = bytes_of(receive_counts[rank], receive_type);
-        note_count(rank, from == MPI_IN_PLACE ? received : bytes_of(send_counts[rank], send_type), received);
-    }
-    MET(ALLTOALL, 0, 0, 1);
-}
+#include "trace_collectives.h"
+#undef NAME_OF
+#undef REAL_OF
+#undef AND_REQUEST
+#undef AND_GIVEN
 #undef MET
-#undef ONE
+
+#define NAME_OF(blocking, other) NAMED(other)
+#define REAL_OF(blocking, other) REAL(other)
+#define AND_REQUEST , MPI_Request *request
+#define AND_GIVEN , request
+#define MET(what, root, all_bytes, unit)                                                                              \
+    begun(is_own, *request, (struct record){.kind = ICOLLECTIVE, .peer = root, .tag = what, .context = number,        \
+                                            .bytes = all_bytes, .request = unit});                                    \
+    return result
+#include "trace_collectives.h"
+#undef NAME_OF
+#undef REAL_OF
+#undef AND_REQUEST
+#undef AND_GIVEN
+#undef MET
