@@ -183,19 +183,22 @@ class World:
         apart: int,
         patience: int,
         windows_in_memory: bool,
+        own_cores: bool,
         look_ps: int,
         compute_ps: int | None,
         memory_bytes: int,
     ) -> (
-        tuple[Literal["done"], list[tuple[int, list[int], int]]]
+        tuple[Literal["done"], list[tuple[int, list[int], int, int]]]
         | tuple[Literal["absent", "spawned", "deadlock", "asked"], tuple[int, str]]
         | tuple[Literal["gone"], tuple[int, list[tuple[int, str, str, int]], list[tuple[int, str]]]]
     ):
         """Let processes be the ranks, which meet the world in memory at `path`, until all have ended.
 
-        `goes_on` is asked now and then whether they are still to. Returns what each rank took, the same by
-        kind, and the messages it sent, all between its library's start and its end; or why the run ended
-        before: not all ranks came (how many did), a rank went or was ended (and what ranks waited and looked
+        `goes_on` is asked now and then whether they are still to. Where the ranks have `own_cores`, each goes
+        to one, counted from the last that the process may use, and looks for its turn there instead of
+        sleeping. Returns what each rank took, the same by kind, the messages it sent and the turns it had,
+        all between its library's start and its end; or why the run ended before: not all ranks came (how many
+        did), a rank went or was ended (and what ranks waited and looked
         for where nothing else happened any more, as from `blocked`; and which slept outside their library, in
         which function of the kernel), all wait for ever, one asked for what there
         is not (its number, and why), or the program spawns more processes than the world has ranks for (how

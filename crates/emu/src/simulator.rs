@@ -101,6 +101,8 @@ pub struct Marked {
     pub totals: [Span; 4],
     /// Messages that it has sent.
     pub sent: u64,
+    /// How often it has been given the turn.
+    pub turns: u64,
 }
 
 /// What a rank is suspended in.
@@ -134,6 +136,7 @@ struct Rank {
     /// That another has, after how many other such words.
     told: Option<u64>,
     sent: u64,
+    turns: u64,
     begun: Option<Marked>,
     took: Option<Marked>,
     has_finished: bool,
@@ -437,7 +440,7 @@ impl<'a> Simulator<'a> {
             *total = Span::from_ps(total.as_ps() - before.as_ps());
         }
         let span = Span::from_ps(totals.iter().map(|total| total.as_ps()).sum());
-        Ok(Marked { span, totals, sent: state.sent - begun.sent })
+        Ok(Marked { span, totals, sent: state.sent - begun.sent, turns: state.turns - begun.turns })
     }
 
     /// Gives a rank the turn, and does what it asks for until the world has to go on.
@@ -454,6 +457,7 @@ impl<'a> Simulator<'a> {
                 self.arena.spawn_from(from);
             }
             let state = &mut self.ranks[rank as usize];
+            state.turns += 1;
             let count = state.answers.len().min(Arena::ANSWERS);
             let answers: Vec<Answer> = state.answers.drain(..count).collect();
             let now = self.world.rank_now(rank).map_or(0, |now| now.as_ps());

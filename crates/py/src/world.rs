@@ -236,12 +236,12 @@ impl World {
     /// Lets real processes be the ranks, which meet the world in memory at `path`, until all have ended; `goes_on`
     /// is asked now and then whether they are still to.
     ///
-    /// Returns what each rank took, the same by kind, and the messages it sent between the library's start and its end; or why the
-    /// run did not come to its end, as a word and, where it is one rank's fault, its number; for a rank that has gone, also what ranks
+    /// Returns what each rank took, the same by kind, the messages it sent and the turns it had between the library's start and its
+    /// end; or why the run did not come to its end, as a word and, where it is one rank's fault, its number; for a rank that has gone, also what ranks
     /// waited and looked for, if nothing else happened any more, and which slept outside their library, in which function of
     /// the kernel. The launcher starts the
     /// first ranks, `launched`; the world's others are for processes that the program spawns.
-    #[pyo3(signature = (path, goes_on, *, launched, tag_bits, ignored, apart, patience, windows_in_memory, look_ps, compute_ps, memory_bytes))]
+    #[pyo3(signature = (path, goes_on, *, launched, tag_bits, ignored, apart, patience, windows_in_memory, own_cores, look_ps, compute_ps, memory_bytes))]
     #[allow(clippy::too_many_arguments, reason = "they have names where it is called")]
     fn serve<'py>(
         &mut self,
@@ -254,6 +254,7 @@ impl World {
         apart: u64,
         patience: u32,
         windows_in_memory: bool,
+        own_cores: bool,
         look_ps: u64,
         compute_ps: Option<u64>,
         memory_bytes: u64,
@@ -267,6 +268,7 @@ impl World {
             apart,
             patience,
             windows_in_memory,
+            own_cores: u32::from(own_cores),
             look_ps,
             compute_ps,
             ..Given::default()
@@ -290,8 +292,9 @@ impl World {
         }
         let (word, rank, reason) = match ended {
             Ok(marked) => {
-                let ranks =
-                    marked.iter().map(|one| (one.span.as_ps(), one.totals.map(Span::as_ps), one.sent));
+                let ranks = marked
+                    .iter()
+                    .map(|one| (one.span.as_ps(), one.totals.map(Span::as_ps), one.sent, one.turns));
                 return ("done", PyList::new(py, ranks)?).into_pyobject(py);
             }
             Err(SimulatorError::Absent { come }) => ("absent", come, String::new()),

@@ -4,7 +4,9 @@ Each rank is a process, started by the library's own launcher. The simulated wor
 arrive and whose turn it is, so that one rank computes at a time; what it computes is measured as it runs, on
 one core. In a real run its neighbours compute as well, and take their part of caches and memory: as many
 worlds run at once as cores would be at work, each on a core of its own. A program of which two runs cannot go
-on at once, for they meet in files, runs by itself.
+on at once, for they meet in files, runs by itself. So does one whose ranks compute for so short a time
+between turns that much of it would be spent on caches which others have filled: its ranks have a core each,
+as in the real run.
 """
 
 from __future__ import annotations
@@ -52,6 +54,14 @@ _SPARE_BYTES = 16 << 20
 """Shared memory that messages under way leave to the library and to others."""
 
 
+_SHORT_S = 50e-6
+"""Computation between turns, seconds, below which ranks do not share a core where each can have its own.
+
+A core needs about as long to read what its own second-level cache holds (0.5 to 2 MB) from memory once, at
+10 to 40 GB/s. Up to there what a rank works on fits into that cache: its neighbours take nothing of it by
+what they read, but ranks that share the core take all of it.
+"""
+
 _Stuck = tuple[int, str, str, int]
 """A rank that waits, for what, in which call, at which site."""
 
@@ -71,19 +81,26 @@ class Recorder:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """One simulated run: by rank, the time from Init to Finalize, the same by kind, and the messages sent.
+    """One simulated run: by rank, the time from Init to Finalize, the same by kind, messages sent, and turns.
 
     The ranks that the launcher started come first, and then those that were spawned.
     """
 
     launched: int
-    took: list[tuple[int, list[int], int]]
+    took: list[tuple[int, list[int], int, int]]
     world: Any
     printed: list[str]
 
     @property
     def seconds(self) -> float:
-        return max(total for total, _, _ in self.took[: self.launched]) / 1e12
+        return max(total for total, *_ in self.took[: self.launched]) / 1e12
+
+    @property
+    def stretch_s(self) -> float:
+        """How long ranks compute between two turns."""
+        compute = timeline.KINDS.index("compute")
+        turns = sum(turns for *_, turns in self.took)
+        return sum(totals[compute] for _, totals, *_ in self.took) / 1e12 / max(1, turns)
 
 
 def predict_executable(
@@ -186,7 +203,7 @@ def predict_executable(
             text = json.dumps(one | {"placement": placement, "nodes": nodes})
             world = _core.World(ranks + spawned, text, seed=seed, timeline=out is not None)
             simulated_run = _Simulated(
-                world, ranks, compute_ps, limit_s, recorder, core, cores, ended, in_memory
+                world, ranks, compute_ps, limit_s, recorder, core, cores, ended, in_memory, own_cores
             )
             found = simulated_run.run(library, path.name, command)
             if isinstance(found, _Run):
@@ -197,7 +214,7 @@ def predict_executable(
             if (short := shared_memory.short_of(ranks + spawned)) is not None:
                 raise InputError(key="--ranks", value=ranks, reason=f"and {spawned} spawned: {short}")
 
-    collided, at_work = False, cores
+    collided, own_cores, at_work = False, False, cores
 
     def runs(sides: Sequence[Side], first: int = 0) -> list[_Run]:
         """Run as many worlds at once; one after the other, from then on, where they cannot be."""
@@ -219,7 +236,9 @@ def predict_executable(
         # Of several launches the first alone pays for memory that the kernel has not had from the host below,
         # and for files that are in no cache.
         say("simulating once without measuring")
-        runs(["value"] * cores)
+        first = runs(["value"] * cores)[0]
+        if first.stretch_s < _SHORT_S and not (ways or spawned) and ranks <= len(os.sched_getaffinity(0)):
+            own_cores, cores = True, 1
     while len(tried) < passes:
         for number in range(len(tried), min(passes, len(tried) + cores)):
             say(f"simulating, pass {number + 1} of {passes}" if passes > 1 else "simulating")
@@ -244,7 +263,7 @@ def predict_executable(
             total_s=total / 1e12,
             **{f"{kind}_s": ps / 1e12 for kind, ps in zip(timeline.KINDS, totals, strict=True)},
         )
-        for rank, (total, totals, _) in enumerate(chosen.took[:ranks])
+        for rank, (total, totals, *_) in enumerate(chosen.took[:ranks])
     ]
 
     def within(width: float, programs: int) -> Spread:
@@ -274,7 +293,7 @@ def predict_executable(
         noise=noise,
         setup=setup,
         per_rank=per_rank,
-        messages=sum(sent for _, _, sent in chosen.took),
+        messages=sum(sent for _, _, sent, _ in chosen.took),
         trace_digest=chosen.world.digest(),
         printed=printed.kept(chosen.printed),
         warnings=[
@@ -287,7 +306,8 @@ def predict_executable(
                 if spawned
                 else []
             ),
-            f"{library.name} itself ran, one rank at a time on one core of this machine"
+            f"{library.name} itself ran, one rank at a time "
+            + ("on a core of its own" if own_cores else "on one core of this machine")
             + (f", and {cores} such runs at once, each beside the others" if cores > 1 else ""),
             *(
                 [
@@ -354,7 +374,8 @@ class _Simulated:
     """One world and how a program runs in it.
 
     `core` of `cores` that are at work, from the last; `ended` says that the others need no end of it;
-    `windows_in_memory`, that the ranks reach each other's windows without messages.
+    `windows_in_memory`, that the ranks reach each other's windows without messages; `own_cores`, that each
+    rank has a core, the simulator the next one or, without any left, the last.
     """
 
     world: Any
@@ -366,6 +387,7 @@ class _Simulated:
     cores: int
     ended: threading.Event
     windows_in_memory: bool
+    own_cores: bool
 
     def run(self, library: simulated.Library, name: str, command: Sequence[str]) -> _Run | int:
         """Run a command on each rank; return how many processes it spawns if there is no room for them."""
@@ -389,7 +411,12 @@ class _Simulated:
             into = f'exec "$@" > "{texts}/${library.rank_variable}"'
             argv = [*library.started(ranks, *shims), "/bin/sh", "-c", into, "sh", *command]
             ends = time.monotonic() + limit_s
-            with _on_one_core(self.core), process.child(argv, env=env) as (launcher, out, err):
+            with contextlib.ExitStack() as ran:
+                if not self.own_cores:
+                    ran.enter_context(_on_one_core(self.core))
+                launcher, out, err = ran.enter_context(process.child(argv, env=env))
+                if self.own_cores:
+                    ran.enter_context(_on_one_core(min(ranks, len(os.sched_getaffinity(0)) - 1)))
 
                 def goes_on() -> bool:
                     return launcher.poll() is None and time.monotonic() < ends and not self.ended.is_set()
@@ -403,6 +430,7 @@ class _Simulated:
                     apart=library.apart,
                     patience=library.patience,
                     windows_in_memory=self.windows_in_memory,
+                    own_cores=self.own_cores,
                     look_ps=LOOK_PS,
                     compute_ps=self.compute_ps,
                     memory_bytes=memory_bytes,

@@ -80,7 +80,8 @@ EDITIONS = {
     "their first turn, and all are loaded before the first of them is measured",
     11: "what a script computes has the collections of its garbage in it",
     12: "calls of scripts take what their loops were measured to take, and what small calls leave to be "
-    "measured is no computation",
+    "measured is no computation; under the MPI library itself, ranks that compute for a short time between "
+    "turns have a core each",
 }
 """What of a prediction each edition of the model has changed; a change of what is priced makes a new one."""
 EDITION = max(EDITIONS)

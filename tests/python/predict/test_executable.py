@@ -664,6 +664,28 @@ def test_what_is_computed_has_neighbours_at_work_as_in_a_real_run(mpi_twin: Path
     assert any("2 such runs at once" in text for text in found.warnings)
 
 
+#: On which core each rank computes, and for how long between turns.
+CORES = """
+    for (int round = 0; round < 200; round++) {
+        for (volatile int step = 0; step < atoi(argv[1]); step++)
+            ;
+        MPI_Barrier(WORLD);
+    }
+    printf("%d", sched_getcpu());
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+@pytest.mark.parametrize(("steps", "is_short"), [("2000", True), ("1000000", False)])
+def test_ranks_that_compute_for_short_have_a_core_each(mpi_twin: Path, steps: str, is_short: bool) -> None:
+    program = compiled("#define _GNU_SOURCE\n#include <sched.h>\n" + HEAD + CORES + TAIL, whole=True)
+    found = predict_executable(program, [steps], twin=mpi_twin, passes=2, ends=False)
+    assert found.printed is not None
+    assert (found.printed[0] != found.printed[1]) == is_short
+    assert any("on a core of its own" in text for text in found.warnings) == is_short
+    assert any("2 such runs at once" in text for text in found.warnings) != is_short
+
+
 #: Rank 0 holds a file until another has failed to, once.
 MEETS = """
     if (rank == 0) {

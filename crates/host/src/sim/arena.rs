@@ -106,7 +106,11 @@ impl Arena {
             (*slot).answered = answers.len() as u32;
             (*slot).clock_ps = clock_ps;
             (*slot).is_passed_over.store(0, Ordering::Release);
-            wake(&(*slot).turn, |turn| turn.store(1, Ordering::Release));
+            if self.memory.top().given.own_cores == 0 {
+                wake(&(*slot).turn, |turn| turn.store(1, Ordering::Release));
+            } else {
+                (*slot).turn.store(1, Ordering::Release);
+            }
         }
         self.await_rank(rank, goes_on)
     }

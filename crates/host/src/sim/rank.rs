@@ -189,6 +189,9 @@ impl Rank {
             ))
         })?;
         let slot = memory.slot(number);
+        if given.own_cores != 0 {
+            work::take_core(number as usize).map_err(|error| RankError(error.to_string()))?;
+        }
         // SAFETY: atomics of a place inside the mapping.
         unsafe {
             if (*slot).process.swap(std::process::id(), Ordering::AcqRel) != 0 {
@@ -424,7 +427,12 @@ impl Rank {
                 // The simulator has said why.
                 std::process::abort();
             }
-            sleep_on(turn, 0, SLEEP);
+            if self.given.own_cores == 0 {
+                sleep_on(turn, 0, SLEEP);
+            } else {
+                // The simulator may share this core.
+                std::thread::yield_now();
+            }
         }
         // SAFETY: as above.
         let (answered, clock_ps) = unsafe { ((*self.slot).answered as usize, (*self.slot).clock_ps) };

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// What a file of this version begins with.
-pub(super) const MARK: u64 = u64::from_be_bytes(*b"wtsim\0\0\x03");
+pub(super) const MARK: u64 = u64::from_be_bytes(*b"wtsim\0\0\x04");
 /// How much of the address space the file takes; what is not used takes no memory.
 const BYTES: usize = 1 << 36;
 /// Things asked or answered in one turn.
@@ -47,6 +47,8 @@ pub struct Given {
     pub patience: u32,
     /// Whether its windows are in memory that the ranks of a host reach without messages.
     pub windows_in_memory: u32,
+    /// Whether each rank has a core of its own, and looks there for its turn as a library does that waits.
+    pub own_cores: u32,
 }
 
 /// What a rank asks for.

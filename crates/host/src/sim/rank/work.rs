@@ -13,6 +13,7 @@
 //! takes: the twin's copy goes to memory that is there.
 
 use super::{Access, Phase, Rank};
+use crate::process::{PinError, pin, pinned};
 use crate::sim::shared::{Ask, AskKind};
 
 /// What takes this long or longer is work, picoseconds: a look after it is not one of a row, and it is no part of a
@@ -25,6 +26,12 @@ const LEAST: u64 = 1 << 14;
 /// Length from which copying a message takes longer than reading the clock, bytes: only then is the clock read again after
 /// the copy.
 pub(super) const LONG: u64 = 1 << 12;
+
+/// Goes to the core of a rank, counted from the last that the process may use: before the library begins, for a core is
+/// cold for what has run on another.
+pub(super) fn take_core(number: usize) -> Result<(), PinError> {
+    pinned().into_iter().rev().nth(number).map_or(Ok(()), pin)
+}
 
 impl Rank {
     /// Books what was computed from the last call to a time of the processor, `stretches` of it where their length is
