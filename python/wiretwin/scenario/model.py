@@ -151,7 +151,7 @@ class TaskTable(_Table):
     weight: Annotated[int, Field(ge=1, le=1 << 20)] = 8
     poll: Milliseconds = 100.0
     keep_alive: Milliseconds | None = None
-    handover: Literal["cell", "window"] = "cell"
+    source: Megabits | None = None
     monitor: Milliseconds = 100.0
     loss: Milliseconds = 100.0
     high: Milliseconds = 0.1

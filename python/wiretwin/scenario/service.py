@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["CELL_BITS", "document", "metrics", "run", "trace_of"]
 
 CELL_BITS = 424
+NRM = 32
+"""Cells of a circuit of ABR among which one is of resource management."""
 
 
 def trace_of(task: TaskTable) -> Trace:
@@ -34,7 +36,10 @@ def _bit_s(megabits: float) -> int:
 
 
 def _background(port: PortTable, background: BackgroundTable) -> list[dict[str, Any]]:
-    """Return the sources: all alike, those of ABR first, on for `burst` on average."""
+    """Return the sources: all alike, those of ABR first, on for `burst` on average.
+
+    A source of ABR has the resource management cells among its own, one in Nrm (af-tm-0056 §5.10.4).
+    """
     if background.rho == 0:
         return []
     mean = background.rho * port.line / background.sources
@@ -42,14 +47,15 @@ def _background(port: PortTable, background: BackgroundTable) -> list[dict[str, 
     of_abr = round(background.sources * background.abr)
     circuits: list[dict[str, Any]] = []
     for number in range(background.sources):
+        adaptive = number < of_abr
         bursts = [on, max(1, round(on * (background.peak - 1)))] if background.peak > 1 else None
         circuits.append(
             {
                 "name": f"background {number}",
                 "path": [0],
                 "access_ns": _ns(port.leg),
-                "pcr_bit_s": max(peak, _bit_s(background.abr_peak)) if number < of_abr else None,
-                "bit_s": peak,
+                "pcr_bit_s": max(peak, _bit_s(background.abr_peak)) if adaptive else None,
+                "bit_s": peak * (NRM - 1) // NRM if adaptive else peak,
                 "on_off_ns": bursts,
             }
         )
@@ -78,6 +84,9 @@ def document(port: PortTable, background: BackgroundTable, task: TaskTable, seed
         "weight": task.weight,
         "clock_sync": sync,
     }
+    trace = trace_of(task)
+    # Of values, in a cell that is full.
+    bits = 8 * trace.octets * trace.values_of_cell(task.stamps)
     return {
         "seed": seed,
         "warm_up_ns": _ns(task.warm_up),
@@ -106,14 +115,14 @@ def document(port: PortTable, background: BackgroundTable, task: TaskTable, seed
                 "access_ns": _ns(port.leg),
                 "line_bit_s": _bit_s(port.line),
                 "mechanism": task.mechanism,
-                "hands_over": task.handover == "window",
+                "source_bit_s": None if task.source is None else _bit_s(task.source * CELL_BITS / bits),
                 "layer": layer,
                 "peer_clock": {"ahead_ns": _ns(task.ahead), "gains_ns_each_s": round(1000 * task.drift_ppm)}
                 if clocks
                 else None,
                 "backup": {"pcr_bit_s": _bit_s(task.peak), "mcr_bit_s": _bit_s(task.minimum)},
                 "control_bit_s": _bit_s(task.control),
-                "trace": trace_of(task).paced(task.pace),
+                "trace": trace.paced(task.pace),
             }
         ],
     }

@@ -55,9 +55,13 @@ class Trace:
             "octets": self.octets,
         }
 
+    def values_of_cell(self, stamps: bool) -> int:
+        """Return how many of its values fill a data cell of the adaptation layer, which holds whole ones."""
+        return (23 if stamps else 27) // self.octets
+
     def cells(self, stamps: bool) -> int:
-        """Return the data cells of one round of it: each holds whole values of the adaptation layer."""
-        most = (23 if stamps else 27) // self.octets
+        """Return the data cells of one round of it."""
+        most = self.values_of_cell(stamps)
         return sum(-(-values // most) for values in self.values)
 
     def write(self, path: str | os.PathLike[str]) -> None:

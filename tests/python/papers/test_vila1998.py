@@ -148,7 +148,7 @@ def test_the_page_of_a_quick_run_has_every_experiment(tmp_path: Path) -> None:
 def test_choices_and_ways_of_watching_are_keys_of_the_scenario() -> None:
     document = scenario("PDE2").document
     varied = "port.buffer background.abr background.burst background.peak background.sources port.reserve"
-    for name in f"{varied} port.push_out task.stamps task.keep_alive task.handover port.leg".split():
+    for name in f"{varied} port.push_out task.stamps task.keep_alive task.source port.leg".split():
         table, key = name.split(".")
         assert key in document[table]
     share = {}

@@ -98,7 +98,8 @@ struct TaskTable {
     access_ns: Ns,
     line_bit_s: BitS,
     mechanism: Mechanism,
-    hands_over: bool,
+    /// At which the host makes cells.
+    source_bit_s: Option<BitS>,
     layer: LayerTable,
     peer_clock: Option<ClockTable>,
     backup: BackupTable,
@@ -307,7 +308,7 @@ impl TaskTable {
             access: self.access_ns.0,
             line: self.line_bit_s.0,
             mechanism: self.mechanism,
-            hands_over: self.hands_over,
+            source: self.source_bit_s.map(|BitS(rate)| rate),
             layer: self.layer.config(),
             peer_clock: self.peer_clock.map(clock).unwrap_or_default(),
             backup: abr::Config { mcr, ..abr::Config::new(cells_per_s(peak)) },

@@ -61,9 +61,9 @@ pub struct TaskPlan {
     pub line: BitRate,
     /// Which circuits it may use.
     pub mechanism: Mechanism,
-    /// Whether the layer hands over all that its window allows, to wait in a circuit's queue; else it keeps what a
-    /// circuit does not take at once, and a change of mode moves it to the other.
-    pub hands_over: bool,
+    /// At which its host makes cells of values, whatever the circuit, in cells of 424 bits; `None` for a host that
+    /// has them all at once.
+    pub source: Option<BitRate>,
     /// Its adaptation layer.
     pub layer: pcaal::Config,
     /// The clock of its peer.
@@ -118,7 +118,12 @@ pub(super) struct Task {
     sender: Endpoint,
     receiver: Endpoint,
     mechanism: Mechanism,
-    hands_over: bool,
+    /// The host, which makes one data cell after another.
+    source: Option<Transmitter>,
+    /// The ordinary and the backup circuit have not taken what they were handed.
+    busy: [bool; 2],
+    /// The host makes a cell, and has none before that one.
+    making: bool,
     circuits: [usize; 3],
     timeouts: [Option<SimTime>; 2],
     trace: Arc<Trace>,
@@ -166,7 +171,9 @@ impl Task {
             sender: Endpoint::new(layer)?,
             receiver: Endpoint::new(pcaal::Config { clock: plan.peer_clock, ..layer })?,
             mechanism: plan.mechanism,
-            hands_over: plan.hands_over,
+            source: plan.source.map(Transmitter::new),
+            busy: [false; 2],
+            making: false,
             circuits,
             timeouts: [None; 2],
             next,
@@ -198,7 +205,8 @@ impl Task {
     /// When it has something to do by itself.
     pub(super) fn due(&self) -> SimTime {
         let timers = self.timeouts.iter().flatten().copied().min().unwrap_or(SimTime::MAX);
-        timers.min(self.next_message())
+        let made = self.source.filter(|_| self.making).map_or(SimTime::MAX, |source| source.free_at());
+        timers.min(self.next_message()).min(made)
     }
 
     fn next_message(&self) -> SimTime {
@@ -218,6 +226,10 @@ impl Task {
         }
         while self.next_message() <= now {
             self.send(now);
+        }
+        if self.making && self.source.is_some_and(|source| source.free_at() <= now) {
+            self.making = false;
+            self.hold_back(now);
         }
         self.sender.handle_timeout(now);
         self.receiver.handle_timeout(now);
@@ -251,12 +263,20 @@ impl Task {
 
     /// A circuit's queue is empty, or not.
     pub(super) fn set_busy(&mut self, now: SimTime, circuit: usize, busy: bool) {
-        let circuit = match (self.mechanism, self.circuits.iter().position(|&one| one == circuit)) {
-            (Mechanism::LmeEce, Some(1)) => Circuit::Backup,
+        let place = match (self.mechanism, self.circuits.iter().position(|&one| one == circuit)) {
+            (Mechanism::LmeEce, Some(1)) => 1,
             (_, Some(2) | None) => return,
-            _ => Circuit::Ordinary,
+            _ => 0,
         };
-        self.sender.set_busy(now, circuit, busy && !self.hands_over);
+        self.busy[place] = busy;
+        self.hold_back(now);
+    }
+
+    /// The layer keeps its data while a circuit is busy, and while the host makes the next cell.
+    fn hold_back(&mut self, now: SimTime) {
+        for (circuit, busy) in [Circuit::Ordinary, Circuit::Backup].into_iter().zip(self.busy) {
+            self.sender.set_busy(now, circuit, busy || self.making);
+        }
     }
 
     /// The next cell that an end wants to send: by a circuit of the network, or back.
@@ -264,6 +284,10 @@ impl Task {
         loop {
             match self.sender.poll_output() {
                 Output::Transmit(cell) => {
+                    if let (Pdu::Data { .. }, Some(source)) = (&cell.pdu, &mut self.source) {
+                        let made = source.send(now, Cells::new(1).bits());
+                        self.making = made.is_ok();
+                    }
                     let circuit = match (cell.circuit, self.mechanism) {
                         (Circuit::Control, _) => self.circuits[2],
                         (Circuit::Backup, _) | (_, Mechanism::Abr) => self.circuits[1],

@@ -19,7 +19,7 @@ METRICS = {
     "bandwidth": ("ubr_kbit_s", "abr_kbit_s", "vbr_kbit_s"),
 }
 WHOLE = {"buffer", "sources", "max_pd", "window"}
-SPANS = {"leg", "burst", "keep_alive"}
+UNITS = {"leg": "ms", "burst": "ms", "keep_alive": "ms", "source": "Mbit/s"}
 
 
 def under(draw: Draw) -> dict[Key, float]:
@@ -30,7 +30,7 @@ def under(draw: Draw) -> dict[Key, float]:
     changes: dict[str, dict[str, Any]] = {"task": {"time": "10 s", "warm_up": "100 ms"}}
     for key, value in draw.items():
         table, name = key.split(".")
-        given = round(float(value)) if name in WHOLE else f"{value} ms" if name in SPANS else value
+        given = round(float(value)) if name in WHOLE else f"{value} {UNITS[name]}" if name in UNITS else value
         changes.setdefault(table, {})[name] = given
     found: dict[Key, float] = {}
     with scratch.folder(what=PAPER) as folder:

@@ -23,7 +23,7 @@ fn task(mechanism: Mechanism, path: &[usize]) -> TaskPlan {
         access: Span::from_us(5),
         line: LINE,
         mechanism,
-        hands_over: false,
+        source: None,
         layer: pcaal::Config::default(),
         peer_clock: LocalClock::default(),
         backup: Config::new(cells_per_s(BitRate::mbit_s(50))),
@@ -164,14 +164,19 @@ fn polls_go_on_while_no_data_are_under_way_where_they_should() {
 }
 
 #[test]
-fn what_is_handed_over_stays_with_its_circuit() {
-    let backup = |hands_over| {
+fn a_host_makes_one_cell_after_another_and_a_change_of_mode_moves_the_rest() {
+    let sent = |source, mechanism| {
         let trace = trace(1000, Span::from_ms(500));
-        let plan = plan(1, 0.5, TaskPlan { hands_over, trace, ..task(Mechanism::LmeEce, &[0]) });
-        let (_, report) = run(&plan, 3, 400);
-        assert!(report.counters.switches > 0, "a message of 500 cells is late by itself");
-        report.counters.data_backup
+        run(&plan(1, 0.5, TaskPlan { source, trace, ..task(mechanism, &[0]) }), 3, 400).1
     };
-    assert_eq!(backup(true), 0);
-    assert!(backup(false) > 100);
+    let slow = Some(BitRate::mbit_s(20));
+    let cells = cell_time(BitRate::mbit_s(20)) * 500;
+    for mechanism in [Mechanism::Ubr, Mechanism::Abr] {
+        let least = sent(None, mechanism).latencies[0];
+        let latency = sent(slow, mechanism).latencies[0];
+        assert!(least < cells && latency > cells && latency < cells + Span::from_us(500), "{latency}");
+    }
+    let report = sent(None, Mechanism::LmeEce);
+    assert!(report.counters.data_backup > 100, "a message of 500 cells at once is late by itself");
+    assert_eq!(sent(slow, Mechanism::LmeEce).counters.data_backup, 0, "one of 20 Mbit/s is not");
 }
