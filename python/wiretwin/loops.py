@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["COLLECTIVES", "FAMILIES", "LOOPED", "collective_calls", "iterations"]
+__all__ = ["COLLECTIVES", "FAMILIES", "LOOPED", "collective_calls", "iterations", "streams"]
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     "send": ("send", "ssend", "bsend"),
@@ -42,9 +42,9 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 """Each kind, with the calls that are taken to share its code."""
 TO_ONE = ("send", "recv", "isend", "irecv", "sendrecv", "Send", "Recv", "Isend", "Irecv", "Sendrecv")
 COLLECTIVES = tuple(kind for kind in FAMILIES if kind not in TO_ONE)
-LOOPED = tuple(kind for kind in FAMILIES if kind not in ("send", "recv", "Send", "Recv"))
-"""Kinds whose loops tell what a call takes: in an iteration both ranks make one call of the kind. What sends
-and receives that block take is measured by size."""
+LOOPED = tuple(kind for kind in FAMILIES if kind not in ("recv", "Send", "Recv"))
+"""Kinds whose loops tell what a call takes: in an iteration both ranks make one call of the kind; in that of
+``send`` an object goes there and back. What blocking calls with arrays take is measured by size."""
 _WORDS = 10
 
 
@@ -75,10 +75,7 @@ def collective_calls(world: Any) -> dict[str, Callable[[], Any]]:
 
 
 def iterations(world: Any) -> dict[str, Callable[[], Any]]:
-    """Return by kind what one of two ranks does in an iteration of its loop.
-
-    Besides those of `LOOPED` there are ``send`` and ``Send``: rank 0 sends and rank 1 receives.
-    """
+    """Return by kind of `LOOPED` what one of two ranks does in an iteration of its loop."""
     import numpy as np
 
     peer = 1 - world.rank
@@ -104,7 +101,15 @@ def iterations(world: Any) -> dict[str, Callable[[], Any]]:
         world.Send(one, peer)
         request.Wait()
 
+    def send() -> None:
+        if world.rank == 0:
+            world.send(None, peer)
+        world.recv(source=peer)
+        if world.rank:
+            world.send(None, peer)
+
     found: dict[str, Callable[[], Any]] = {
+        "send": send,
         "isend": isend,
         "irecv": irecv,
         "Isend": begun_send,
@@ -112,8 +117,14 @@ def iterations(world: Any) -> dict[str, Callable[[], Any]]:
         "sendrecv": lambda: world.sendrecv(None, peer, source=peer),
         "Sendrecv": lambda: world.Sendrecv(one, peer, recvbuf=other, source=peer),
     }
-    if world.rank == 0:
-        found |= {"send": lambda: world.send(None, peer), "Send": lambda: world.Send(one, peer)}
-    else:
-        found |= {"send": lambda: world.recv(source=peer), "Send": lambda: world.Recv(other, source=peer)}
     return found | collective_calls(world)
+
+
+def streams(world: Any) -> dict[str, Callable[[], Any]]:
+    """Return by kind, ``send`` and ``Send``, how one of two ranks sends, or receives if it is rank 1."""
+    import numpy as np
+
+    peer, words = 1 - world.rank, np.ones(_WORDS)
+    if world.rank == 0:
+        return {"send": lambda: world.send(None, peer), "Send": lambda: world.Send(words, peer)}
+    return {"send": lambda: world.recv(source=peer), "Send": lambda: world.Recv(words, source=peer)}

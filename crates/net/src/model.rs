@@ -119,13 +119,14 @@ pub struct FirstCall {
 /// So many [`FirstCall`]s a model has at most.
 pub const MOST_FIRST_CALLS: usize = 64;
 
-/// What a call takes beyond its messages and what every call does: each time, whichever of these it is.
+/// What a call takes beyond its messages and what every call does: each time, whichever of these it is. Where it is
+/// negative the call is cheaper than others, down to nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BeyondMessages {
     /// Names of calls, as [`Op::Enter`](crate::op::Op::Enter) has them.
     pub calls: Vec<String>,
-    /// How long.
-    pub takes: Span,
+    /// How long, in picoseconds.
+    pub takes_ps: i64,
 }
 
 /// How far apart the two ranks of a message are, which says what it costs.
@@ -252,7 +253,8 @@ fn read_beyond(at: &At<'_>) -> Result<Vec<BeyondMessages>, PlanError> {
         .map(|item| {
             let fields = item.object(BEYOND_KEYS)?;
             let calls = read_names(&fields.get("calls")?)?;
-            Ok(BeyondMessages { calls, takes: Span::from_ps(fields.get("ps")?.integer(0, LONGEST_PS)?) })
+            let takes_ps = fields.get("ps")?.signed(-(LONGEST_PS as i64), LONGEST_PS as i64)?;
+            Ok(BeyondMessages { calls, takes_ps })
         })
         .collect()
 }

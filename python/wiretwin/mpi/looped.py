@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import json
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 import greenlet
 
 from wiretwin import _core
-from wiretwin.loops import COLLECTIVES, FAMILIES, LOOPED, iterations
+from wiretwin.loops import COLLECTIVES, FAMILIES, iterations, streams
 
 from .comm import COMM_WORLD, open_world
 from .compute import ComputeSource, Given, Measured
@@ -27,7 +27,7 @@ from .runtime import Runtime
 
 __all__ = ["OwnWork", "own_work", "times_ns"]
 
-_WARM, _ITERATIONS = 8, 24
+_WARM, _ITERATIONS = 4, 12
 _NOTHING = [{"from_bytes": 0, "base_ps": 0, "per_byte_fs": 0}]
 _FREE = {
     "nodes": [{"cores": 2, "idle": "spin", "quantum_ps": 4_000_000_000}],
@@ -62,7 +62,7 @@ def own_work() -> OwnWork:
     _run(
         json.dumps(_FREE),
         source,
-        [*LOOPED, "send", "Send"],
+        lambda world: iterations(world) | streams(world),
         lambda rank, kind: source.taken(rank.index),
         note,
     )
@@ -93,7 +93,7 @@ def times_ns(model_json: str) -> dict[str, float]:
         took = rank.runtime.clock_ps(rank.index) - begun[rank.index]
         found[kind] = max(found.get(kind, 0.0), took / 1e3 / _ITERATIONS)
 
-    _run(model_json, Given(), LOOPED, begin, end)
+    _run(model_json, Given(), iterations, begin, end)
     return found
 
 
@@ -121,11 +121,11 @@ class _Notes(Measured):
 def _run(
     model_json: str,
     source: ComputeSource,
-    kinds: Sequence[str],
+    loops: Callable[[Any], Mapping[str, Callable[[], Any]]],
     begin: Callable[[Rank, str], Any],
     end: Callable[[Rank, str], Any],
 ) -> None:
-    """Run the loops of some kinds as two ranks; `begin` and `end` are called before and after each."""
+    """Run loops, made of a communicator, as two ranks; `begin` and `end` are called before and after each."""
     open_world(2)
     source.begin(2)
     world = _core.World(2, model_json, seed=1, timeline=False)
@@ -134,7 +134,7 @@ def _run(
     if isinstance(source, _Notes):
         source.runtime = runtime
     for rank in runtime.ranks:
-        rank.greenlet = greenlet.greenlet(_body(runtime, rank, kinds, begin, end), parent=runtime.hub)
+        rank.greenlet = greenlet.greenlet(_body(runtime, rank, loops, begin, end), parent=runtime.hub)
     idle = SimpleNamespace(put=lambda view: None)
     enabled = gc.isenabled()
     gc.disable()
@@ -149,15 +149,13 @@ def _run(
 def _body(
     runtime: Runtime,
     rank: Rank,
-    kinds: Sequence[str],
+    loops: Callable[[Any], Mapping[str, Callable[[], Any]]],
     begin: Callable[[Rank, str], Any],
     end: Callable[[Rank, str], Any],
 ) -> Callable[[Any], None]:
     def body(_: Any = None) -> None:
         rank.begin()
-        made = iterations(COMM_WORLD)
-        for kind in kinds:
-            iteration = made[kind]
+        for kind, iteration in loops(COMM_WORLD).items():
             for _ in range(_WARM):
                 iteration()
             COMM_WORLD.Barrier()

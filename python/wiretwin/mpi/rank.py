@@ -230,7 +230,8 @@ class Rank:
         """Return what a stretch costs that took `measured_ns`, and keep it with the path to its end."""
         durations = self.durations_ps
         left_ns = measured_ns - own_ns - self.owed_ns
-        measured_ps = 1000 * left_ns if left_ns > 0 else 0
+        # A thousandth at least: ranks that all take nothing would meet at one instant, in any order.
+        measured_ps = max(1000 * left_ns, measured_ns)
         self.owed_ns = 0 if left_ns >= 0 else min(-left_ns, _OWED * own_ns)
         ps = self.charge(self.index, len(durations), digest, self.sites.table[site], measured_ps)
         if self.away is not None and self.away.asleep_ns:

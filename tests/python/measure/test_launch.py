@@ -18,6 +18,7 @@ import watching
 from watching import Watch, becomes, marked_processes
 
 from wiretwin import keeper, scratch
+from wiretwin.loops import LOOPED
 from wiretwin.marks import LAUNCH, await_gone
 from wiretwin.measure import running
 from wiretwin.measure.launch import Interruption, launch
@@ -107,8 +108,10 @@ def test_first_calls_come_before_all_others() -> None:
     assert (outcome.status, outcome.error) == ("ok", None)
     loops = [step["loop"] for step in outcome.steps]
     assert loops[-1] == "echo"
-    # Of both ranks, each kind of call once; whoever receives says so.
-    assert len(set(loops[:-1])) == len(loops[:-1]) == 2 * 20
+    first = [loop for loop in loops if loop.startswith("first_")]
+    # Of both ranks, each kind of call once; whoever receives says so. Then each kind in a loop.
+    assert len(set(first)) == len(first) == 2 * 20
+    assert loops == [*first, *(f"later_{kind}" for kind in LOOPED), "echo"]
     assert {"first_Bcast", "first_Bcast_peer"} < set(loops)
     assert {"first_recv", "first_send_peer"} < set(loops) or {"first_send", "first_recv_peer"} < set(loops)
     late = launch(layer, [quick("echo"), quick("first", 0)], limit_s=LIMIT_S, pins=None)

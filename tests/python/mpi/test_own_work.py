@@ -18,7 +18,7 @@ SCRIPT = """
 from mpi4py import MPI
 comm = MPI.COMM_WORLD
 for _ in range(5):
-    sum(range(10000))
+    sum(range(100000))
     comm.Barrier()
     sum(range(10000))
     comm.reduce(comm.rank)
@@ -38,8 +38,8 @@ def test_what_is_our_own_is_taken_off_by_the_name_of_the_call(tmp_path: Path) ->
     for of_rank in run.compute.durations_ps:
         each = (len(of_rank) - 1) // 5  # Barrier, reduce and what is done within it; the end of the program
         assert each in (4, 5)
-        assert not any(of_rank[begin] for begin in range(0, 5 * each, each))
-    assert all(ran(tmp_path, None).compute.durations_ps[0][:-1:5])
+        assert all(of_rank[begin] < 10**8 for begin in range(0, 5 * each, each))
+    assert min(ran(tmp_path, None).compute.durations_ps[0][:-1:5]) > 10**8
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,10 @@ def test_what_a_stretch_lacks_is_taken_off_the_next(measured_ns: list[int], char
     site = rank.sites.add("script.py", 1)
     for ns in measured_ns:
         rank._charged_ps(0, site, ns, 200)
-    assert recorder.measured_ps == [1000 * ns for ns in charged_ns]
+    # A thousandth of what was measured is charged in any case.
+    assert recorder.measured_ps == [
+        max(1000 * charged, ns) for charged, ns in zip(charged_ns, measured_ns, strict=True)
+    ]
 
 
 def test_every_kind_of_call_has_some_and_it_is_found_once() -> None:

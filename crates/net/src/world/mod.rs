@@ -87,8 +87,8 @@ pub struct World {
     names: Names,
     /// By name, which of the model's first calls it is one of, as bits.
     firsts_of: Vec<u64>,
-    /// By name, what a call takes beyond its messages.
-    beyond_of: Vec<Span>,
+    /// By name, what a call takes before any message, in picoseconds.
+    call_of: Vec<u64>,
     /// By the number of a call's name, whether a rank that waits in it keeps its core though ranks yield.
     keeping: Vec<bool>,
     timeline: Option<Timeline>,
@@ -149,7 +149,7 @@ impl World {
             completions: Vec::new(),
             names: Names::new(),
             firsts_of: vec![0],
-            beyond_of: vec![Span::ZERO],
+            call_of: vec![0],
             keeping: vec![false],
             timeline: timeline.then(|| Timeline::new(ranks.len() as u32)),
             digest: TraceDigest::new(),
@@ -218,7 +218,8 @@ impl World {
             self.firsts_of.push(of.fold(0, |bits, (index, _)| bits | 1 << index));
             let beyond =
                 self.model.beyond.iter().filter(|beyond| beyond.calls.iter().any(|call| call == name));
-            self.beyond_of.push(beyond.map(|beyond| beyond.takes).sum());
+            let beyond_ps: i64 = beyond.map(|beyond| beyond.takes_ps).sum();
+            self.call_of.push(self.model.intra.call.as_ps().saturating_add_signed(beyond_ps));
             self.keeping.push(self.model.keeping.iter().any(|call| call == name));
         }
         id
@@ -363,8 +364,8 @@ impl World {
             return Err(OpError::NoSuchName { name });
         }
         self.act(rank, 0, Kind::Endpoint, Effect::Name { name: name.0, site });
-        let call = self.model.intra.call + self.beyond_of[name.0 as usize] + self.first_time(rank, name);
-        self.act(rank, call.as_ps(), Kind::Endpoint, Effect::None);
+        let call = self.call_of[name.0 as usize] + self.first_time(rank, name).as_ps();
+        self.act(rank, call, Kind::Endpoint, Effect::None);
         Ok(())
     }
 

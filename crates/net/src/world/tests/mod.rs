@@ -152,9 +152,9 @@ fn a_call_takes_each_time_what_it_takes_beyond_its_messages() {
     let mut model = model(2, 2, Idle::Spin, plain_layer());
     let beyond = |calls: &[&str], ps| BeyondMessages {
         calls: calls.iter().map(|&call| call.to_owned()).collect(),
-        takes: Span::from_ps(ps),
+        takes_ps: ps,
     };
-    model.beyond = vec![beyond(&["Bcast", "Ibcast"], 500), beyond(&["Barrier"], 70)];
+    model.beyond = vec![beyond(&["Bcast", "Ibcast"], 500), beyond(&["recv"], -4), beyond(&["Barrier"], -70)];
     let mut world = World::new(model, 1, true);
     let mut enter = |rank, name| {
         world.enter(rank, name);
@@ -163,7 +163,9 @@ fn a_call_takes_each_time_what_it_takes_beyond_its_messages() {
     assert_eq!(enter(0, "send"), 10);
     assert_eq!(enter(0, "Ibcast"), 520);
     assert_eq!(enter(0, "Bcast"), 1030);
-    assert_eq!(enter(1, "Barrier"), 80);
+    assert_eq!(enter(1, "recv"), 6);
+    // Never less than nothing.
+    assert_eq!(enter(1, "Barrier"), 6);
     world.check_totals();
 }
 
