@@ -37,8 +37,8 @@ _POLL_PS = 100_000
 """After so many polls at one instant (calls and computation are free), each has cost 100 ns."""
 
 _OWED = 10
-"""At most so many times what is our own of a stretch is owed: where that takes less than when it was
-looked at, no more is taken off what the program computes."""
+"""How much may be owed, as a multiple of our own share of a stretch. Where that share has become smaller than
+it was when it was measured, no more than this is taken off what the program computes."""
 
 _FIRST_DIGEST = 0x77697265
 
