@@ -25,7 +25,7 @@ from .compute import ComputeSource, Given, Measured
 from .rank import OwnWork, Rank
 from .runtime import Runtime
 
-__all__ = ["OwnWork", "own_work", "times_ns"]
+__all__ = ["own_work", "times_ns"]
 
 _WARM, _ITERATIONS = 4, 12
 _NOTHING = [{"from_bytes": 0, "base_ps": 0, "per_byte_fs": 0}]
@@ -133,27 +133,8 @@ def _run(
     runtime.exits = []
     if isinstance(source, _Notes):
         source.runtime = runtime
-    for rank in runtime.ranks:
-        rank.greenlet = greenlet.greenlet(_body(runtime, rank, loops, begin, end), parent=runtime.hub)
-    idle = SimpleNamespace(put=lambda view: None)
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        runtime.run(idle, (None, None))  # type: ignore[arg-type]
-    finally:
-        runtime.forks.close()
-        if enabled:
-            gc.enable()
 
-
-def _body(
-    runtime: Runtime,
-    rank: Rank,
-    loops: Callable[[Any], Mapping[str, Callable[[], Any]]],
-    begin: Callable[[Rank, str], Any],
-    end: Callable[[Rank, str], Any],
-) -> Callable[[Any], None]:
-    def body(_: Any = None) -> None:
+    def body(rank: Rank) -> None:
         rank.begin()
         for kind, iteration in loops(COMM_WORLD).items():
             for _ in range(_WARM):
@@ -165,4 +146,14 @@ def _body(
             end(rank, kind)
         runtime._end(rank, 0)
 
-    return body
+    for rank in runtime.ranks:
+        rank.greenlet = greenlet.greenlet(lambda _, rank=rank: body(rank), parent=runtime.hub)
+    idle = SimpleNamespace(put=lambda view: None)
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        runtime.run(idle, (None, None))  # type: ignore[arg-type]
+    finally:
+        runtime.forks.close()
+        if enabled:
+            gc.enable()
