@@ -89,6 +89,9 @@ struct Line {
     announced: Option<Box<Packet>>,
     /// What the read at hand was asked for.
     asked: Bytes,
+    /// Reads that were asked for and have not come back. What they bring is not known: no other is asked for meanwhile,
+    /// which could run into the message after.
+    reads: u8,
     /// p4 looks for the second time whether a message begins here.
     looked: bool,
 }
@@ -310,14 +313,17 @@ impl StreamMpi {
 
     /// Reads what is ready; `false` where it is looked at once more before.
     fn begin_reading(&mut self, connection: ConnectionId) -> bool {
-        if self.looks_twice()
-            && let Some(Some(line)) = self.lines.get_mut(connection.0 as usize)
-            && line.at_head()
-        {
+        let looks_twice = self.looks_twice();
+        let Some(Some(line)) = self.lines.get_mut(connection.0 as usize) else { return true };
+        if line.reads > 0 {
+            return true;
+        }
+        if looks_twice && line.at_head() {
             line.looked = !line.looked;
             if line.looked {
                 return false;
             }
+            line.reads += 1;
             let peek = Call::Read { connection, most: Bytes::new(0), wait: false };
             self.outputs.push_back(Output::Transmit(peek));
         }
@@ -330,6 +336,7 @@ impl StreamMpi {
         let most = self.needed(line);
         if let Some(Some(line)) = self.lines.get_mut(connection.0 as usize) {
             line.asked = most;
+            line.reads += 1;
         }
         self.outputs.push_back(Output::Transmit(Call::Read { connection, most, wait: false }));
     }
@@ -507,6 +514,7 @@ impl Library for StreamMpi {
                     body: None,
                     announced: None,
                     asked: Bytes::new(0),
+                    reads: 0,
                     looked: false,
                 });
                 self.connections[rank as usize] = Some(connection);
@@ -545,6 +553,7 @@ impl Library for StreamMpi {
                 if let Some(Some(line)) = self.lines.get_mut(connection.0 as usize) {
                     content.move_to(Bytes::MAX, &mut line.inbox);
                     asked = line.asked;
+                    line.reads = line.reads.saturating_sub(1);
                 }
                 let more = self.take_in(now, connection);
                 // Connections are many: one from which nothing waits gives its memory back.

@@ -249,3 +249,21 @@ fn a_peer_that_goes_fails_what_hangs_on_it() {
     let failed = |request| Done::Failed { request: Request(request), failure };
     assert_eq!(cable.done[0], [failed(2), failed(1)]);
 }
+
+#[test]
+fn a_look_between_two_reads_of_a_message_does_not_read_into_the_next_ones() {
+    let mut cable = Cable::new(pair(|rank| StreamMpi::mpich(rank, 2)), u64::MAX);
+    // Those after it are no longer together than what a second read of the first would be asked for.
+    let lengths = [256, 0, 0];
+    for (number, bytes) in (0_u64..).zip(lengths) {
+        cable.ends[0].send(NOW, Request(1 + number), 1, 3, Bytes::new(bytes));
+        cable.ends[1].receive(NOW, Request(11 + number), Some(0), Some(3), Bytes::new(bytes));
+    }
+    cable.drain(0);
+    // Asked for twice before anything of it is done: it looks once more after it has begun to read.
+    cable.ends[1].progress(NOW);
+    cable.ends[1].progress(NOW);
+    cable.run();
+    let received = (0..3).map(|n| Done::Received { request: Request(11 + n), message: MessageId(1 + n) });
+    assert_eq!(cable.done[1], received.collect::<Vec<_>>());
+}
