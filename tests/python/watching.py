@@ -1,15 +1,17 @@
 """Acting on a launch under way: what tests that kill, stop or interrupt something share.
 
-A launch is one of this test if its processes carry the launch's mark and the `PYTEST_OF` that the test set:
-what other tests and other users of the host do at the same time is not looked at.
+A launch is one of this test if its processes carry the launch's mark and the `PYTEST_OF` that the test set,
+a file if its group is this process's own: what other tests and other users of the host do at the same time is
+not looked at.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from operator import itemgetter
 from pathlib import Path
 
@@ -21,6 +23,8 @@ FOLDER = "wiretwin-"
 RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "LAMRANK")
 """Where the launchers of MPICH, Open MPI and LAM tell a process its rank."""
 PAUSE_S = 0.05
+GROUPS = 100_000
+"""Numbers of groups from here on have no name on any host."""
 
 
 class Watch(threading.Thread):
@@ -74,6 +78,32 @@ def becomes(expected: object, look: Callable[[], object], limit_s: float = 10.0)
             return
         pause.wait(PAUSE_S)
     raise AssertionError(f"{found!r}, not {expected!r}, for {limit_s:g} s")
+
+
+@contextlib.contextmanager
+def own_group() -> Iterator[None]:
+    """Have what this process and all that it starts make belong to a group of their own, where it may.
+
+    A job that ended by force leaves files whose names and user tell nothing of who made them, and a session
+    of another test on this host removes those of its jobs no earlier than it ends. By the group `made_here`
+    knows whose they are, at once. Only root may take a group: elsewhere all files of the user count.
+    """
+    before = os.getresgid()
+    group = GROUPS + os.getpid()
+    with contextlib.suppress(OSError):
+        os.setresgid(group, group, group)
+    try:
+        yield
+    finally:
+        os.setresgid(*before)
+
+
+def made_here(path: Path) -> bool:
+    """Whether a file that is there was made by this process or by one that it started; see `own_group`."""
+    try:
+        return path.stat().st_gid == os.getegid()
+    except OSError:
+        return False
 
 
 def marked_processes() -> dict[int, str]:

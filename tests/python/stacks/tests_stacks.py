@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from watching import becomes, marked_processes
+from watching import becomes, made_here, marked_processes
 
 from wiretwin.measure.running import Running, rendezvous
 from wiretwin.measure.schedule import Step
@@ -77,7 +77,7 @@ def nothing_left() -> Iterator[None]:
 
 
 def _files() -> set[str]:
-    """Return files of daemons and shared memory whose makers are gone, or never had one."""
+    """Return files of ours, of daemons and shared memory, whose makers are gone, or never had one."""
     patterns: Sequence[tuple[str, str]] = (
         ("/tmp", f"pvm?.{os.getuid()}"),
         ("/tmp", "pvmtmp*"),
@@ -87,5 +87,6 @@ def _files() -> set[str]:
         str(path)
         for folder, pattern in patterns
         for path in Path(folder).glob(pattern)
-        if not (path.name[0].isdigit() and Path("/proc", path.name.split(":")[0]).exists())
+        if made_here(path)
+        and not (path.name[0].isdigit() and Path("/proc", path.name.split(":")[0]).exists())
     }
