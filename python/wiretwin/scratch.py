@@ -22,7 +22,7 @@ from wiretwin import folders, keeper
 from wiretwin.errors import StorageError
 from wiretwin.shared_memory import FOLDER
 
-__all__ = ["folder", "parents", "temporary"]
+__all__ = ["folder", "parents", "program", "temporary"]
 
 _LETTERS = string.ascii_lowercase + string.digits
 
@@ -59,6 +59,19 @@ def folder(parent: Path | None = None, what: str = "") -> Iterator[Path]:
         yield made
     finally:
         folders.remove(made)
+
+
+def program(path: Path, text: str) -> None:
+    """Write a text that can be executed, as anybody: at its path it is whole and executable, or not there.
+
+    The folder may be one that several machines keep alike (`wiretwin.remote.folder`), and a machine may look
+    into it at any instant. It passes on nothing whose name begins with ``own``, and what it has passed on
+    before its mode was set would stay without it.
+    """
+    aside = path.with_name(f"own-{path.name}")
+    aside.write_text(text)
+    aside.chmod(0o755)
+    aside.rename(path)
 
 
 def _make(parent: Path, prefix: str, token: str) -> Path:

@@ -203,9 +203,7 @@ class Remote:
             for machine, host in zip(self._machines, self._hosts, strict=True)
         )
         reach = self._machines[0].login.for_any
-        path = self._directory / "agent"
-        path.write_text(_AGENT.format(cases=cases, reach=reach, mark=LAUNCH))
-        path.chmod(0o755)
+        scratch.program(self._directory / "agent", _AGENT.format(cases=cases, reach=reach, mark=LAUNCH))
 
     @property
     def hosts(self) -> Sequence[HostPlace]:

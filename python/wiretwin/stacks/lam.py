@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from wiretwin import leftovers
+from wiretwin import leftovers, scratch
 from wiretwin.marks import LAUNCH
 from wiretwin.place import Place
 from wiretwin.stacks import unprivileged
@@ -88,11 +88,11 @@ def _agent(place: Place, home: Household) -> Path:
         for host in place.hosts
     )
     script = home.directory / "agent"
-    script.write_text(
+    scratch.program(
+        script,
         '#!/bin/sh\nhost=$1; shift\nwhile [ "$1" = -n ] || [ "$1" = -x ]; do shift; done\n'
-        f'case "$host" in\n{cases}*) echo "no host $host here" >&2; exit 2;;\nesac\n'
+        f'case "$host" in\n{cases}*) echo "no host $host here" >&2; exit 2;;\nesac\n',
     )
-    script.chmod(0o755)
     return script
 
 

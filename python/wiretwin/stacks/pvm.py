@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wiretwin import process
+from wiretwin import process, scratch
 from wiretwin.marks import LAUNCH
 from wiretwin.place import HERE, Place
 from wiretwin.stacks.apart import ApartSession
@@ -94,9 +94,7 @@ class _Machine:
                 common=words,
                 folder=shlex.quote(str(self.directory)),
             )
-            path = self.directory / "rsh"
-            path.write_text(text)
-            path.chmod(0o755)
+            scratch.program(self.directory / "rsh", text)
 
     def console(self, words: str, limit_s: float) -> str:
         """Give the console lines to read; return what it printed. Starts a daemon if none is there."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from wiretwin import scratch
 from wiretwin.remote.folder import LARGEST, Mirror, Watch
 
 
@@ -41,6 +43,27 @@ def test_files_and_folders_get_across_once(pair: tuple[Mirror, Mirror]) -> None:
     there.write_bytes(b"changed")
     assert carry(two, one) == ["file launch/agent"]
     assert script.read_bytes() == b"changed"
+
+
+def test_a_program_never_gets_across_before_it_can_be_executed(
+    pair: tuple[Mirror, Mirror], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A launcher's daemon on another machine fails where the remote shell it is told of does not run."""
+    one, two = pair
+    looks = []
+
+    def looking(path: Path, mode: int, base: Callable[[Path, int], None] = Path.chmod) -> None:
+        if path.parent == one.root:
+            looks.append(path.name)
+            carry(one, two)
+        base(path, mode)
+
+    monkeypatch.setattr(Path, "chmod", looking)
+    scratch.program(one.root / "agent", "#!/bin/sh\n")
+    carry(one, two)
+    assert looks
+    assert [path.name for path in two.root.iterdir()] == ["agent"]
+    assert (two.root / "agent").stat().st_mode & 0o777 == 0o755
 
 
 def test_what_is_removed_goes_on_the_other_side(pair: tuple[Mirror, Mirror]) -> None:
