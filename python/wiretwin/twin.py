@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from wiretwin.errors import InputError, StorageError
 from wiretwin.faults import explain, quoted, shown
 from wiretwin.given import read_text
+from wiretwin.loops import LOOPED
 
 if TYPE_CHECKING:
     import numpy as np
@@ -375,8 +376,15 @@ class FirstCall(_Strict):
 class LoopedCall(_Strict):
     """What calls of a kind take that follow each other: an iteration of its loop (`wiretwin.loops`)."""
 
-    kind: Annotated[str, Field(min_length=1)]
+    kind: str
     takes_us: Figure
+
+    @field_validator("kind")
+    @classmethod
+    def _that_there_is(cls, value: str) -> str:
+        if value not in LOOPED:
+            raise ValueError(f"{value!r} has no loop; allowed are {', '.join(LOOPED)}")
+        return value
 
 
 class State(Costs):

@@ -7,6 +7,7 @@ import json
 import polars as pl
 import pytest
 
+from wiretwin.errors import InputError
 from wiretwin.fit.api import fit
 from wiretwin.fit.synthetic import Lines, Machine
 from wiretwin.loops import FAMILIES, LOOPED
@@ -51,6 +52,12 @@ def test_the_twin_keeps_the_typical_launch() -> None:
         assert found[kind].low < found[kind].value < found[kind].high
     once = measured(5).filter((pl.col("loop") != "later_Barrier") | (pl.col("launch") == 1))
     assert {one.kind for one in fit(once).layer("synthetic").looped} == set(TAKES_NS) - {"Barrier"}
+
+
+def test_a_loop_that_is_not_there_is_named_with_those_that_are() -> None:
+    text = fit(measured(5)).to_toml()
+    with pytest.raises(InputError, match=r"looped.*kind.*'Barriers'.*allowed are send, .*Barrier"):
+        Twin.parse(text.replace('kind = "Barrier"', 'kind = "Barriers"'))
 
 
 def test_loops_take_in_the_simulated_world_what_they_were_measured_to_take() -> None:
