@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import polars as pl
 
@@ -18,7 +19,7 @@ from wiretwin import states
 from wiretwin.fit.stats import summarise
 
 if TYPE_CHECKING:
-    from wiretwin.results import Result
+    from wiretwin.results import Launch, Result
 
 __all__ = ["LEAST", "OneState", "differ", "in_one_state"]
 
@@ -47,11 +48,24 @@ class OneState:
     left_out: dict[str, int]
 
 
+_kept: WeakKeyDictionary[Result, tuple[list[Launch], OneState]] = WeakKeyDictionary()
+
+
 def in_one_state(result: Result) -> OneState:
     """Return the samples of a result in the state that most launches were in.
 
     A layer whose round trips do not depend on the state, or whose ranks cannot tell it, keeps all launches.
+    Tables, findings and a report of one result ask for the same: it is found anew only when the result has
+    other launches.
     """
+    made = [*result.manifest.launches]
+    kept = _kept.get(result)
+    if kept is None or kept[0] != made:
+        kept = _kept[result] = made, _found(result)
+    return kept[1]
+
+
+def _found(result: Result) -> OneState:
     samples = result.samples()
     launches = [one for one in result.manifest.launches if one.rows]
     found = states.groups([one.crossing_ns for one in launches])
