@@ -628,7 +628,8 @@ def test_a_program_in_fortran_for_debians_mpich_runs_under_the_packages(mpi_twin
 
 
 #: Rank 0 waits, at work, until another of its kind has begun beside it, and says how many it saw, but for
-#: those of earlier runs: runs are made two at once.
+#: those of earlier runs: runs are made two at once. The one that begins last has nobody to wait for, and
+#: computes for long all the same: ranks with short turns would have a core each, and no run beside theirs.
 NEIGHBOURS = """
     if (rank == 0) {
         char name[64];
@@ -638,6 +639,8 @@ NEIGHBOURS = """
         fclose(fopen(name, "w"));
         for (int look = 0; seen < 2 && look < 300000; look++)
             seen = begun() - before;
+        for (volatile int step = 0; step < 50000000; step++)
+            ;
         printf("%d", seen);
     }
 """
