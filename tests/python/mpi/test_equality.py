@@ -6,7 +6,6 @@ import ast
 import json
 import sys
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -57,9 +56,10 @@ def test_equal_to_real_mpi(name: str, ranks: int) -> None:
     assert got == expected
 
 
-@pytest.mark.parametrize("cores", [1, 2])
-def test_answers_do_not_depend_on_the_network(cores: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("cores", "idle"), [(1, "spin"), (1, "yield"), (1, "sleep"), (2, "spin")])
+def test_answers_do_not_depend_on_the_network(cores: int, idle: str) -> None:
     slow = json.loads(model(3, cores=cores, call_ps=0))
+    slow["nodes"][0]["idle"] = idle
     slow["intra"]["rendezvous_from_bytes"] = 1
     slow["intra"]["latency"][0]["base_ps"] = 900_000_000
     answers = json.loads(simulate(PROGRAM, [], 3, json.dumps(slow)).stdout[0])

@@ -120,13 +120,18 @@ impl Turns {
     pub(super) fn first(&mut self, wanting: impl Iterator<Item = u32>, now: u64) -> Option<(u64, u32)> {
         let mut wants = vec![false; self.had.len()];
         wanting.for_each(|member| wants[member as usize] = true);
-        let any = wants.iter().position(|wants| *wants)? as u32;
+        let members = wants.len() as u32;
+        let next_from = |whose: u32| {
+            let mut round = (0..members).map(|step| (whose + step) % members);
+            round.find(|member| wants[*member as usize])
+        };
+        let any = next_from(0)?;
         if self.awake == 1 {
             return Some((now, any));
         }
         self.advance(now);
         if self.length() == 0 {
-            return Some((now, any));
+            return Some((now, next_from(self.whose)?));
         }
         if wants[self.whose as usize]
             && let Some(look) = self.look(now)
@@ -261,6 +266,22 @@ mod tests {
         let mut turns = members(3, false);
         turns.leave(2, 100, false, false);
         assert_eq!(begin(&turns, 100), [100, 110, 120]);
+    }
+
+    #[test]
+    fn ranks_that_work_take_turns_where_a_look_takes_no_time() {
+        let mut turns = Turns::new(0, 400, None, false);
+        (0..3).for_each(|member| assert_eq!(turns.join(), member));
+        let wanting = [0, 2];
+        let mut has = 0;
+        let order = (1..5).map(|slice| {
+            turns.leave(has, 400 * slice, false, false);
+            let (at, member) = turns.first(wanting.into_iter(), 400 * slice).expect("two want the core");
+            assert_eq!(at, 400 * slice);
+            has = member;
+            member
+        });
+        assert_eq!(order.collect::<Vec<_>>(), [2, 0, 2, 0]);
     }
 
     #[test]
