@@ -61,7 +61,7 @@ MEMORY_TARGET = 1.4
 BARE_TARGET = 1.25
 LOST_ONE_IN = 100
 LOSES_NONE = (1 << 31) - 1
-"""One frame in so many is none of a bench's."""
+"""So seldom that a bench loses none: what is left is the cost of the program itself."""
 P99_TARGET_US = 500.0
 LOSS_TARGET = 2.0
 """The most that a message of 1 MiB may take under loss, as a multiple of its time without."""
