@@ -190,6 +190,8 @@ class Checks(_Strict):
 
     endpoints_lack: str | None = None
     """What was not measured that overheads and latency need, in words."""
+    endpoints_of: Literal["all states"] | None = None
+    """The launches that the overheads are of, where they are not those of the state of the host alone."""
     overhead_send_by: Literal["prtt", "send_busy"] | None = None
     """The loop that overhead_send rests on."""
     gap_by: Literal["prtt", "stream"] | None = None

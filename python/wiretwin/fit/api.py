@@ -129,11 +129,12 @@ def fit(
     check_samples(samples, place)
     summary = summarise(samples)
 
-    def costs(name: str, rows: pl.DataFrame) -> dict[str, Any]:
+    def costs(name: str, rows: pl.DataFrame, ends: pl.DataFrame) -> dict[str, Any]:
         try:
             return _fit_costs(
                 name,
                 rows,
+                ends,
                 endpoints=endpoints,
                 keep_overlap=overlap == "keep",
                 confidence=confidence,
@@ -153,13 +154,13 @@ def fit(
         calls = pl.col("loop").str.starts_with(first.LOOP) | pl.col("loop").str.starts_with(looped.LOOP)
         rows = of_layer.filter(~calls)
         try:
-            whole = costs(name, rows)
+            whole = costs(name, rows, rows)
         except _TooLittleError as error:
             if layers or len(left_out) == len(measured) - 1:
                 raise
             left_out[name] = str(error.reason)
             continue
-        apart = _in_states(name, rows, crossings, costs) if crossings else []
+        apart = _in_states(name, rows, crossings, costs, "overhead_send" in whole) if crossings else []
         whole["crossing_ns"] = _crossing(crossings.get(launch) for launch in rows["launch"].unique())
         layer = Layer(**whole, states=tuple(apart))
         own = samples.filter(pl.col("layer") == name)
@@ -213,11 +214,14 @@ def _in_states(
     name: str,
     rows: pl.DataFrame,
     crossings: Mapping[int, Ends | None],
-    costs: Callable[[str, pl.DataFrame], dict[str, Any]],
+    costs: Callable[[str, pl.DataFrame, pl.DataFrame], dict[str, Any]],
+    has_endpoints: bool,
 ) -> list[State]:
     """Fit the states of the host that a layer was measured in apart; none if all launches are of one.
 
-    A state in which too little was measured for a fit is left out.
+    A state in which too little was measured for a fit is left out. One in which too little was measured for
+    overheads, while all launches together have them, takes those of all launches: what its ends pay differs
+    from it by less than nothing at all would.
     """
     launches = rows["launch"].unique().sort().to_list()
     found = states.groups([crossings.get(launch) for launch in launches])
@@ -228,7 +232,7 @@ def _in_states(
     for place, group in enumerate(members):
         own = rows.filter(pl.col("launch").is_in(group))
         try:
-            fitted = costs(name, own)
+            fitted = costs(name, own, rows if has_endpoints and missing_for_endpoints(own) else own)
         except InputError:
             continue
         fitted["crossing_ns"] = _crossing(crossings[launch] for launch in group)
@@ -244,6 +248,7 @@ def _crossing(found: Iterable[Ends | None]) -> Crossing | None:
 def _fit_costs(
     name: str,
     summary: pl.DataFrame,
+    ends: pl.DataFrame,
     *,
     endpoints: Endpoints,
     keep_overlap: bool,
@@ -252,8 +257,11 @@ def _fit_costs(
     clock_ns: float,
     place: str | None,
 ) -> dict[str, Any]:
-    """Fit what messages cost over all launches in `summary`; the keys of the twin."""
-    launches = _launches(summary)
+    """Fit what messages cost over all launches in `summary`, and at both ends over those in `ends`.
+
+    Returns the keys of the twin.
+    """
+    launches = _launches(ends)
     # A round trip of no time is a clock too coarse to see it.
     seen = (pl.col("loop") == "echo") & (pl.col("value_ns") > 0)
     echo = by_launch(summary.filter(seen), launches=launches)
@@ -273,31 +281,33 @@ def _fit_costs(
     half_pieces = pieces(half)
     parts: dict[str, Any] = {}
     checks: dict[str, Any] = {}
-    lacking = [] if endpoints == "skip" else missing_for_endpoints(summary)
+    lacking = [] if endpoints == "skip" else missing_for_endpoints(ends)
     if endpoints == "require" and lacking:
         raise InputError(place, f"layer {name}", reason=f"was measured too little: {'; '.join(lacking)}")
     if lacking:
         checks["endpoints_lack"] = "; ".join(lacking)
     elif endpoints != "skip":
-        send = loggp.overhead_send(summary, launches, clock_ns)
-        recv = loggp.overhead_recv(summary, launches, clock_ns)
+        send = loggp.overhead_send(ends, launches, clock_ns)
+        recv = loggp.overhead_recv(ends, launches, clock_ns)
         parts, checks = _endpoints(
             echo, half_pieces, pieces, send, recv, confidence, keep_overlap, nature_of(name).streams
         )
-        cold = loggp.recv_over_stream(summary, clock_ns)
+        cold = loggp.recv_over_stream(ends, clock_ns)
         if cold is not None:
             checks["recv_busy_over_stream_percent"] = 100 * cold
-        fetched = loggp.fetch(summary, parts["rendezvous_from_bytes"], clock_ns)
+        fetched = loggp.fetch(ends, parts["rendezvous_from_bytes"], clock_ns)
         if fetched is not None and _usable(fetched.found) >= MIN_SIZES:
             found = _positive(fetched.found)
             parts["fetch"] = _segments(loggp.lines(loggp.snapped(pieces(found), half_pieces)), found)
+        if ends is not summary:
+            checks["endpoints_of"] = "all states"
     if endpoints != "skip":
-        between = [e for e in loggp.gap(summary, launches, clock_ns) if _usable(e.found) >= MIN_SIZES]
+        between = [e for e in loggp.gap(ends, launches, clock_ns) if _usable(e.found) >= MIN_SIZES]
         if between:
             found = _positive(between[0].found)
             parts["gap"] = _segments(loggp.lines(loggp.snapped(pieces(found, echo), half_pieces)), found)
             checks["gap_by"] = between[0].method
-    call = summary.filter(pl.col("loop") == "call")
+    call = ends.filter(pl.col("loop") == "call")
     if call.height and call["launch"].n_unique() >= MIN_LAUNCHES:
         each = call.group_by("launch").agg(pl.col("value_ns").median())["value_ns"].to_numpy()
         parts["call_ns"] = _figure(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -312,15 +313,21 @@ SLOW = Machine(
 )
 
 
-def changing(folder: Path, machines: list[Machine], crossings: list[tuple[float, float] | None]) -> Result:
-    """A result whose launches were made on one machine or another."""
+def changing(
+    folder: Path,
+    machines: list[Machine],
+    crossings: list[tuple[float, float] | None],
+    only_echo: frozenset[int] | set[int] = frozenset(),
+) -> Result:
+    """A result whose launches were made on one machine or another, some without the loops of the ends."""
     result = Result.create(
         folder, seed=1, created_utc="2026-02-03T04:05:06Z", layers=[Layer(layer="shm", name="shm")]
     )
     count = len(crossings)
     made = [machine.samples(launches=count, noise=Noise(), seed=5) for machine in machines]
     for number, (samples, crossing) in enumerate(zip(made, crossings, strict=True), 1):
-        part = samples.filter(pl.col("launch") == number).drop("launch", "layer")
+        kept = (pl.col("loop") == "echo") | (number not in only_echo)
+        part = samples.filter((pl.col("launch") == number) & kept).drop("launch", "layer")
         record = Launch(
             launch=number,
             name="shm",
@@ -350,6 +357,22 @@ def test_the_states_of_a_host_are_fitted_apart(tmp_path: Path) -> None:
     assert layer.crossing_ns is not None
     assert (layer.crossing_ns.low, layer.crossing_ns.high) == (80.0, 430.0)
     assert layer.t_0_us.launches == 7
+
+
+def test_a_state_without_overheads_of_its_own_has_those_of_all_launches(tmp_path: Path) -> None:
+    near, far = (80.0, 90.0), (400.0, 430.0)
+    machines = [EAGER, EAGER, SLOW, SLOW, SLOW]
+    layer = fit(changing(tmp_path / "few", machines, [near, near, far, far, far], {3, 4})).layer("shm")
+    close, away = layer.states
+    assert close.checks is not None
+    assert close.checks.endpoints_of is None
+    assert away.checks is not None
+    assert away.checks.endpoints_of == "all states"
+    assert away.t_0_us.launches == 3
+    assert all(math.isfinite(one.base_ns.low + one.base_ns.high) for one in away.latency)
+    for size in (4, 1000, 100_000):
+        parts = [away.at(part, size) for part in ("overhead_send", "latency", "overhead_recv")]
+        assert sum(parts) == pytest.approx(float(SLOW.half_round_trip(size)), rel=0.1)
 
 
 def test_a_distance_that_changes_no_cost_makes_no_state(tmp_path: Path) -> None:
