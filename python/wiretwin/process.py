@@ -68,9 +68,20 @@ class Finished:
     seconds: float
 
     def last_words(self, lines: int = 6) -> str:
-        """Return the last non-empty lines of its error output (or of its output)."""
+        """Return the last non-empty lines of its error output (or of its output), as `closing` does."""
         text = self.stderr.strip() or self.stdout.strip()
-        return "\n".join([line for line in text.splitlines() if line.strip()][-lines:])
+        return "\n".join(closing([line for line in text.splitlines() if line.strip()], lines))
+
+
+def closing(said: Sequence[str], count: int) -> list[str]:
+    """Return the last lines that a child said, and before them at most two lines that our own libraries said.
+
+    Our provider names the cause in a line of its own; the library that it was loaded into follows with
+    lines of its own about the number that it was given.
+    """
+    last = list(said[-count:])
+    ours = list(dict.fromkeys(line for line in said[:-count] if "wiretwin: " in line))[:2]
+    return [line for line in ours if line not in last] + last
 
 
 def ending(returncode: int) -> str:

@@ -19,7 +19,7 @@ from wiretwin import leftovers, scratch, shared_memory
 from wiretwin.interruption import Interruption
 from wiretwin.marks import KILLED_S, LAUNCH, await_gone, end_all, marked
 from wiretwin.place import HERE, Apart, Place, host_of
-from wiretwin.process import killed_children, start
+from wiretwin.process import closing, killed_children, start
 from wiretwin.stacks import Session
 from wiretwin.stacks.layers import Configuration, mpiexec
 
@@ -281,7 +281,7 @@ class Running:
         text = (self.directory / f"stderr-{number}").read_text("utf-8", "replace").strip()
         # Launchers frame their messages with rulers; a paragraph of LAM's or Open MPI's is several lines.
         lines = [line.strip() for line in text.splitlines() if line.strip(" -=*")]
-        words = f": {' '.join(lines[-LAST_LINES:])}" if lines else ""
+        words = f": {' '.join(closing(lines, LAST_LINES))}" if lines else ""
         return f"{who} ended with exit status {code}{words}"
 
     def _launchers_word(self) -> str | None:
