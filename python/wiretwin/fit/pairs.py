@@ -203,7 +203,8 @@ def classify(
         size: {pair: t for pair, t in times.items() if pair[0] != pair[1]} for size, times in by_size.items()
     }
     between = {size: times for size, times in sorted(between.items()) if times}
-    slow = _slow_hosts(between, hosts)
+    itself = {size: {p: t for p, t in times.items() if p[0] == p[1]} for size, times in by_size.items()}
+    slow = _slow_hosts(between, itself, hosts)
     lame = {one.hosts[0] for one in slow}
     sound = {
         size: {pair: t for pair, t in times.items() if not lame & set(pair)}
@@ -218,7 +219,6 @@ def classify(
     across = {size: {p: t for p, t in times.items() if at[p[0]] != at[p[1]]} for size, times in sound.items()}
     slow += _slow_links(inside, across, groups)
     slow += [one for part in (inside, across) for one in _slow_pairs(part, at)]
-    itself = {size: {p: t for p, t in times.items() if p[0] == p[1]} for size, times in by_size.items()}
     near = "same switch" if len(groups) > 1 else "between hosts"
     named = [("same host", itself), (near, inside), ("further", across)]
     classes = [made for name, part in named if (made := _class(name, part)) is not None]
@@ -259,8 +259,14 @@ def _class(name: str, by_size: Mapping[int, Times]) -> Class | None:
     )
 
 
-def _slow_hosts(by_size: Mapping[int, Times], hosts: Sequence[str]) -> list[Slow]:
-    """Name the hosts whose fastest pair is slower than the fastest pairs of the others."""
+def _slow_hosts(
+    by_size: Mapping[int, Times], itself: Mapping[int, Times], hosts: Sequence[str]
+) -> list[Slow]:
+    """Name the hosts whose fastest pair is slower than the fastest pairs of the others.
+
+    How much slower one of two equal hosts may be is seen in the hosts by themselves: where messages within
+    some hosts take twice as long as within most, for a while or for good, so may those between two.
+    """
     found: dict[str, list[tuple[int, float, str]]] = {}
     for size, times in by_size.items():
         nearest = {
@@ -274,8 +280,10 @@ def _slow_hosts(by_size: Mapping[int, Times], hosts: Sequence[str]) -> list[Slow
             if len(others) < 2:
                 continue
             usual = median(others)
+            within = [t for pair, t in itself.get(size, {}).items() if host not in pair]
+            uneven = max(within) / median(within) if within else 1.0
             # A few others may be slow, too, and what keeps a core busy for a while slows pairs of any host.
-            if least > SLOW * sorted(others)[3 * len(others) // 4]:
+            if least > SLOW * uneven * sorted(others)[3 * len(others) // 4]:
                 pairs = sum(host in one for one in times)
                 words = (
                     f"even its fastest of {pairs} pairs, {' and '.join(pair)}, takes {_time(least)} for "

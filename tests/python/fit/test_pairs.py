@@ -44,6 +44,16 @@ def test_noise_alone_makes_no_classes_and_nothing_slow(seed: int) -> None:
     assert one.slow == ()
 
 
+def test_a_host_is_not_slow_by_as_much_as_hosts_are_uneven_by_themselves() -> None:
+    within = {host: 20.0 if host in ("n3", "n5") else 10.0 for host in HOSTS}
+    for slower, named in ((2.5, []), (4.0, [("host", ("n2",))])):
+        table, _ = found(lambda a, b, size, by=slower: plain(a, b, size) * (by if "n2" in (a, b) else 1))
+        assert [one.hosts for one in classify(table, "tcp", HOSTS).slow] == [("n2",)]
+        alone = [("tcp", host, host, size, 1, within[host], 0.0, 0.0) for host in HOSTS for size in SIZES]
+        both = pl.concat([table, pl.DataFrame(alone, schema=SCHEMA, orient="row")])
+        assert [(one.kind, one.hosts) for one in classify(both, "tcp", HOSTS).slow] == named
+
+
 def test_two_switches_are_found_by_the_latency_between_them() -> None:
     table, one = found(lambda a, b, size: plain(a, b, size) + 8.0 * across(a, b))
     assert one.groups == (tuple(HOSTS[:4]), tuple(HOSTS[4:]))
