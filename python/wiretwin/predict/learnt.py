@@ -82,6 +82,8 @@ EDITIONS = {
     12: "calls of scripts take what their loops were measured to take, and what small calls leave to be "
     "measured is no computation; under the MPI library itself, ranks that compute for a short time between "
     "turns have a core each",
+    13: "under the MPI library itself, a rank that waits for a disk, for a process that it has started or "
+    "for threads that never call has computed meanwhile",
 }
 """What of a prediction each edition of the model has changed; a change of what is priced makes a new one."""
 EDITION = max(EDITIONS)

@@ -15,8 +15,13 @@ pub(super) struct Caller {
     pub is_inside: bool,
     /// The processor time of the thread when its last call ended, nanoseconds.
     pub left_at_ns: u64,
+    /// The time on the wall then, nanoseconds, and how often the thread had slept.
+    pub left_wall_ns: u64,
+    pub left_slept: u64,
     /// Whether the call is one that does more than to move messages.
     pub works: bool,
+    /// Whether it is about a file.
+    pub is_of_file: bool,
     /// What the call does to windows in memory.
     pub access: Access,
     /// Whether the call has not come to its network.
@@ -25,6 +30,8 @@ pub(super) struct Caller {
     pub looked_ns: u64,
     /// The processor time when its library went on within a call, if it has not come to its network since.
     pub library_since_ns: Option<u64>,
+    /// The time on the wall then, in a call that is about a file, nanoseconds.
+    pub library_wall_ns: Option<u64>,
     /// Questions in vain of this call.
     pub vain: u32,
     pub has_looked: bool,
@@ -49,16 +56,25 @@ impl Callers {
             call: Call::Waits,
             is_inside: false,
             left_at_ns: 0,
+            left_wall_ns: 0,
+            left_slept: 0,
             works: false,
+            is_of_file: false,
             access: Access::None,
             is_fresh: true,
             looked_ns: 0,
             library_since_ns: None,
+            library_wall_ns: None,
             vain: 0,
             has_looked: false,
             sought: None,
             sleeps_until_ps: None,
         })
+    }
+
+    /// Whether no other thread has called or slept.
+    pub(super) fn is_alone(&self) -> bool {
+        self.by_thread.len() < 2
     }
 
     /// Whether any thread is in a call.

@@ -21,6 +21,7 @@ use super::shared::{
 };
 use crate::direct::{Address, Busy, Completion, Kind, Outgoing, Receive, Trouble};
 
+mod asleep;
 mod windows;
 mod work;
 
@@ -123,6 +124,7 @@ pub struct Rank {
     /// Whether others have had the processor since the last stretch.
     has_turned: bool,
     callers: Callers,
+    queue: work::Queue,
     /// Whether the end of the library needs no messages, and waits outside.
     ends_outside: bool,
     /// Looks in vain in a row.
@@ -216,6 +218,7 @@ impl Rank {
             rehearsed: [Vec::new(), Vec::new()],
             has_turned: false,
             callers: Callers::default(),
+            queue: work::Queue::default(),
             ends_outside: std::env::var_os(ENDS_OUTSIDE).is_some(),
             looks: 0,
             has_windows: false,
@@ -230,11 +233,13 @@ impl Rank {
         let now_ns = processor_ns();
         let is_first = !self.callers.is_inside();
         let access = self.accesses(name);
+        let (works, is_of_file) = work::works(name);
         let me = self.callers.me();
         *me = Caller {
             call,
             is_inside: true,
-            works: work::works(name),
+            works,
+            is_of_file,
             access,
             is_fresh: true,
             looked_ns: 0,
@@ -279,6 +284,7 @@ impl Rank {
             }
             self.ask(Ask::new(AskKind::Mark));
             self.hand_over();
+            self.queue.since_ns();
         } else if self.phase == Phase::Inside && !self.callers.is_inside() {
             self.pay();
             self.end_access(access);
@@ -324,43 +330,6 @@ impl Rank {
     /// The program has begun a thread.
     pub const fn begin_thread(&mut self) {
         self.callers.are_several = true;
-    }
-
-    /// Lets this thread sleep: whether the rank has virtual time. It has slept when [`Rank::has_slept`] says so.
-    pub fn sleep(&mut self, span_ps: u64) -> bool {
-        if self.callers.me().is_inside || self.phase == Phase::Outside {
-            return false;
-        }
-        self.compute(processor_ns(), 0);
-        self.callers.me().sleeps_until_ps = Some(self.clock_ps + span_ps);
-        self.looks = 0;
-        true
-    }
-
-    /// This thread waits outside the library, for so long at most; or has done so, where that is no time.
-    pub fn wait_outside(&mut self, span_ps: u64) {
-        let until_ps = self.clock_ps + span_ps;
-        self.callers.me().sleeps_until_ps = (span_ps > 0).then_some(until_ps);
-    }
-
-    /// Whether this thread has slept. Where no other can go on, time passes until the first that sleeps has.
-    pub fn has_slept(&mut self) -> bool {
-        let Some(until_ps) = self.callers.me().sleeps_until_ps else { return true };
-        if until_ps > self.clock_ps {
-            if self.callers.first_sleeps_until_ps() < Some(until_ps) || self.others_go_on() {
-                return false;
-            }
-            self.owed_ps += until_ps - self.clock_ps;
-            self.clock_ps = until_ps;
-        }
-        self.callers.me().sleeps_until_ps = None;
-        // What has come for those that wait meanwhile; else others do first what they do outside the library by then.
-        let kind = if self.callers.is_inside() { AskKind::Look } else { AskKind::Now };
-        self.pay();
-        self.ask(Ask::new(kind));
-        self.hand_over();
-        self.go_on();
-        true
     }
 
     /// Whether anything is begun that needs another rank; the library's own buffers for whatever comes do not.

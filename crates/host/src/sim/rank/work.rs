@@ -9,8 +9,17 @@
 //! the network ends what is measured where a call only moves messages, for the library then does nothing but look again; in
 //! calls that make communicators or windows, or are about files, it goes on with its work.
 //!
+//! Time in which the rank's thread does not run and waits for no core is a part of its work: a real run, too, waits there for a
+//! disk, for a process that the program has started, for threads that never call. The thread has slept then, and the wall's
+//! clock is far beyond the processor's. A rank that sleeps for long has lost its turn meanwhile, and the simulator keeps
+//! account of that.
+//!
 //! Where a long message goes into memory that has never been touched, the kernel maps and clears it, for longer than the copy
 //! takes: the twin's copy goes to memory that is there.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::Ordering;
 
 use super::{Access, Phase, Rank};
 use crate::process::{PinError, pin, pinned};
@@ -27,6 +36,35 @@ const LEAST: u64 = 1 << 14;
 /// the copy.
 pub(super) const LONG: u64 = 1 << 12;
 
+/// What the wall's clock shows beyond the processor's is looked into from here on, nanoseconds; less is an interrupt.
+const AWAY_NS: u64 = 30_000;
+
+/// Stretches that follow one in which the rank was away, in which its time without a core is known apart.
+const WATCHED: u32 = 64;
+
+/// How long a rank's thread has been ready to run and had no core.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    file: Option<File>,
+    read_ns: u64,
+    /// Stretches before which it is read: the rank has been away from its core, and may soon be again.
+    watched: u32,
+}
+
+impl Queue {
+    /// Since it was last asked, nanoseconds; none where the kernel does not tell.
+    pub(super) fn since_ns(&mut self) -> Option<u64> {
+        if self.file.is_none() {
+            self.file = File::open("/proc/thread-self/schedstat").ok();
+        }
+        let mut text = [0; 96];
+        let length = self.file.as_ref()?.read_at(&mut text, 0).ok()?;
+        // proc(5): the second of three numbers.
+        let now_ns = std::str::from_utf8(&text[..length]).ok()?.split(' ').nth(1)?.parse().ok()?;
+        Some(now_ns - std::mem::replace(&mut self.read_ns, now_ns))
+    }
+}
+
 /// Goes to the core of a rank, counted from the last that the process may use: before the library begins, for a core is
 /// cold for what has run on another.
 pub(super) fn take_core(number: usize) -> Result<(), PinError> {
@@ -38,8 +76,13 @@ impl Rank {
     /// given.
     pub(super) fn compute(&mut self, now_ns: u64, stretches: u64) {
         let span_ps = if self.given.compute_ps == u64::MAX {
-            let since_ns = std::mem::replace(&mut self.callers.me().left_at_ns, now_ns);
-            now_ns.saturating_sub(since_ns).saturating_sub(self.ends_ns[usize::from(self.has_turned)]) * 1000
+            let wall_ns = wall_ns();
+            let me = self.callers.me();
+            let since_ns = std::mem::replace(&mut me.left_at_ns, now_ns);
+            let span_ns = now_ns.saturating_sub(since_ns);
+            let beyond_ns = wall_ns - std::mem::replace(&mut me.left_wall_ns, wall_ns);
+            let blocked_ns = self.blocked_ns(beyond_ns.saturating_sub(span_ns));
+            (span_ns.saturating_sub(self.ends_ns[usize::from(self.has_turned)]) + blocked_ns) * 1000
         } else {
             self.given.compute_ps * stretches
         };
@@ -49,6 +92,25 @@ impl Rank {
         }
         self.owed_ps += span_ps;
         self.clock_ps += span_ps;
+    }
+
+    /// How long the thread was blocked in a stretch after which the wall's clock is so far beyond the processor's,
+    /// nanoseconds. All that it has waited for a core since it was last looked at is taken off: in the first such stretch
+    /// that is too much.
+    fn blocked_ns(&mut self, beyond_ns: u64) -> u64 {
+        if beyond_ns < AWAY_NS || !self.measures() {
+            return 0;
+        }
+        self.queue.watched = WATCHED;
+        let blocked_ns = beyond_ns.saturating_sub(self.queue.since_ns().unwrap_or(u64::MAX));
+        // SAFETY: an atomic of a place inside the mapping.
+        let is_passed_over = unsafe { (*self.slot).is_passed_over.load(Ordering::Acquire) != 0 };
+        let has_slept = self.callers.me().left_slept != slept();
+        if has_slept && !is_passed_over && self.callers.is_alone() && blocked_ns >= AWAY_NS {
+            blocked_ns
+        } else {
+            0
+        }
     }
 
     /// A stretch has ended in which the program did nothing, once the library had begun: what such stretches take is
@@ -73,8 +135,13 @@ impl Rank {
 
     /// The program goes on in this thread: what it computes begins now, and what was done for the simulator is none of it.
     pub(super) fn go_on(&mut self) {
-        let now_ns = processor_ns();
-        self.callers.me().left_at_ns = now_ns;
+        if self.queue.watched > 0 {
+            self.queue.watched -= 1;
+            self.queue.since_ns();
+        }
+        let slept = if self.measures() { slept() } else { 0 };
+        let me = self.callers.me();
+        (me.left_slept, me.left_wall_ns, me.left_at_ns) = (slept, wall_ns(), processor_ns());
     }
 
     /// Asks for the computation that is owed.
@@ -88,7 +155,11 @@ impl Rank {
     /// The library goes on in this thread: it begins a call, or has done something with its network.
     pub(super) fn library_goes_on(&mut self, now_ns: u64) {
         if self.measures() && self.callers.me().is_inside {
-            self.callers.me().library_since_ns = Some(now_ns);
+            let me = self.callers.me();
+            me.library_since_ns = Some(now_ns);
+            if me.is_of_file {
+                (me.library_wall_ns, me.left_slept) = (Some(wall_ns()), slept());
+            }
         }
     }
 
@@ -100,7 +171,12 @@ impl Rank {
         // A call that has waited for its time finds the caches as others have left them.
         let has_turned = is_fresh && me.access == Access::Orders;
         let ends_ns = self.ends_ns[usize::from(has_turned)];
-        let span_ns = now_ns.saturating_sub(since_ns).saturating_sub(ends_ns);
+        let took_ns = now_ns.saturating_sub(since_ns);
+        let since_wall_ns = me.library_wall_ns.take();
+        let blocked_ns = since_wall_ns
+            .map_or(0, |since_ns| self.blocked_ns((wall_ns() - since_ns).saturating_sub(took_ns)));
+        let me = self.callers.me();
+        let span_ns = took_ns.saturating_sub(ends_ns) + blocked_ns;
         if span_ns * 1000 >= WORK_PS || me.access.is_charged() && is_fresh {
             self.charge(span_ns * 1000);
         } else if me.access.is_charged() {
@@ -164,11 +240,13 @@ impl Rank {
     }
 }
 
-/// Whether a function does more than to move messages: it makes a communicator or a window, or is about a file.
-pub(super) fn works(function: &[u8]) -> bool {
+/// Whether a function does more than to move messages, for it makes a communicator or a window or is about a file; and
+/// whether it is about a file.
+pub(super) fn works(function: &[u8]) -> (bool, bool) {
     let name = function.strip_prefix(b"P").unwrap_or(function);
     let name = name.strip_prefix(b"MPI_").unwrap_or(name);
-    [
+    let is_of_file = name.starts_with(b"File_");
+    let makes = [
         &b"Comm_"[..],
         b"Intercomm_",
         b"Cart_",
@@ -177,16 +255,35 @@ pub(super) fn works(function: &[u8]) -> bool {
         b"Win_allocate",
         b"Win_create",
         b"Win_free",
-        b"File_",
     ]
     .iter()
-    .any(|begins| name.starts_with(begins))
+    .any(|begins| name.starts_with(begins));
+    (makes || is_of_file, is_of_file)
 }
 
 /// The processor time of this thread, nanoseconds.
 pub(super) fn processor_ns() -> u64 {
+    clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// The time on the wall, nanoseconds since some moment.
+fn wall_ns() -> u64 {
+    clock_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// How often this thread has given up its core to wait for something.
+fn slept() -> u64 {
+    let mut used = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: a place for what is told, which is all numbers.
+    unsafe {
+        libc::getrusage(libc::RUSAGE_THREAD, used.as_mut_ptr());
+        used.assume_init().ru_nvcsw as u64
+    }
+}
+
+fn clock_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a place for the time. A system call, for the functions of the C library may tell virtual time.
-    unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    unsafe { libc::syscall(libc::SYS_clock_gettime, clock, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
