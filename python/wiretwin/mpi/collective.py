@@ -87,7 +87,7 @@ class Collectives:
             meeting = Meeting((key[0], key[1]), name, root, nbytes, len(self._ranks), first)
             meeting.sequence = sequence
             meetings[key] = meeting
-        elif meeting.name != name or meeting.root != root or (nbytes >= 0 and meeting.nbytes != nbytes):
+        elif meeting.name != name or meeting.root != root or not _agree(meeting, me, nbytes):
             who, inside, site = meeting.first
             fail(
                 "ERR_OTHER",
@@ -96,6 +96,8 @@ class Collectives:
                 f"{rank.sites.text(site)}, rank {me} calls {_call(rank.inside, root, nbytes)} at "
                 f"{rank.sites.text(rank.site)}",
             )
+        elif _tells_more(meeting, me, nbytes):
+            meeting.first, meeting.nbytes = (me, rank.inside, rank.site), nbytes
         meeting.data[me] = value
         return meeting
 
@@ -275,7 +277,8 @@ class Collectives:
             else:
                 mine = simple(sendbuf, False, 0, 0)
             own.append(mine.nbytes)
-            return mine.pack(sent=me != root), root, -1 if varying else mine.nbytes
+            block = parts[root].nbytes if me == root else mine.nbytes
+            return mine.pack(sent=me != root), root, -1 if varying else block
 
         def plan(me: int, _: int, nbytes: int) -> Rounds:
             if not varying:
@@ -578,6 +581,30 @@ def _nothing(rank: Rank, me: int) -> tuple[Any, int, int]:
 
 def _done(meeting: Meeting, me: int) -> None:
     pass
+
+
+def _agree(meeting: Meeting, me: int, nbytes: int) -> bool:
+    """Whether a rank's block fits that of the ranks before it.
+
+    In a gather a rank may send less than the root has room for, in a scatter it may have more room than the
+    root sends: real libraries accept both. Between two ranks of which neither is the root, nothing is to fit.
+    """
+    if nbytes < 0 or meeting.nbytes == nbytes:
+        return True
+    if meeting.name not in ("Gather", "Scatter"):
+        return False
+    known = meeting.first[0] == meeting.root
+    if not known and me != meeting.root:
+        return True
+    least, most = (nbytes, meeting.nbytes) if known else (meeting.nbytes, nbytes)
+    return least <= most if meeting.name == "Gather" else least >= most
+
+
+def _tells_more(meeting: Meeting, me: int, nbytes: int) -> bool:
+    """Whether later ranks are held against this one: the root, or, before it, what fits it least."""
+    if nbytes < 0 or meeting.nbytes == nbytes or meeting.first[0] == meeting.root:
+        return False
+    return me == meeting.root or (nbytes > meeting.nbytes) == (meeting.name == "Gather")
 
 
 def _call(name: str, root: int, nbytes: int) -> str:

@@ -91,6 +91,9 @@ def test_different_collective_calls_are_told_apart(run: Simulate) -> None:
         run(program)
     with pytest.raises(ProgramFailedError, match=r"24 bytes.*32 bytes"):
         run(HEAD + "comm.Bcast(np.zeros(3 + rank), 0)\n")
+    gather = "comm.Gather(np.zeros(3 + (rank == 2)), np.zeros((3, 3)) if rank == 0 else None, 0)\n"
+    with pytest.raises(ProgramFailedError, match=r"Gather \(root 0, (24|32) bytes\).*(24|32) bytes"):
+        run(HEAD + gather, 3)
 
 
 def test_an_exception_names_rank_and_line_and_keeps_the_traceback(run: Simulate) -> None:

@@ -54,6 +54,18 @@ def gather_scatter(comm, say):
 
 
 @case
+def uneven_blocks(comm, say):
+    """A root that sends less than it has room for, and a last rank with more room than it is sent."""
+    n, last = comm.size, comm.size - 1
+    room = np.full((n, 3), -1.0) if comm.rank == 0 else None
+    comm.Gather(np.arange(2.0 if comm.rank == 0 else 3.0) + 10 * comm.rank, room, 0)
+    say(None if room is None else room.tolist())
+    back = np.full(5 if comm.rank == last else 2, -1.0)
+    comm.Scatter(np.arange(2.0 * n) if comm.rank == 0 else None, back, 0)
+    say(back[:2].tolist())  # what a library leaves behind them differs
+
+
+@case
 def varying(comm, say):
     n, rank = comm.size, comm.rank
     counts = [k + 1 for k in range(n)]
