@@ -125,24 +125,22 @@ impl Turns {
             let mut round = (0..members).map(|step| (whose + step) % members);
             round.find(|member| wants[*member as usize])
         };
-        let any = next_from(0)?;
+        let lowest = next_from(0)?;
         if self.awake == 1 {
-            return Some((now, any));
+            return Some((now, lowest));
         }
         self.advance(now);
-        if self.length() == 0 {
-            return Some((now, next_from(self.whose)?));
-        }
         if wants[self.whose as usize]
             && let Some(look) = self.look(now)
         {
             return Some((look, self.whose));
         }
         let mut ahead = self.clone();
-        ahead.next();
+        let mut at_once = u32::from(!ahead.next());
         while !wants[ahead.whose as usize] {
-            if !ahead.next() {
-                return Some((now, any));
+            at_once = if ahead.next() { 0 } else { at_once + 1 };
+            if at_once > members {
+                return Some((ahead.since, next_from(ahead.whose)?));
             }
         }
         Some((ahead.since, ahead.whose))
@@ -150,7 +148,7 @@ impl Turns {
 
     /// When the rank whose turn is under way looks next, if it does again before it hands the core on.
     fn look(&self, now: u64) -> Option<u64> {
-        if self.keeps[self.whose as usize] {
+        if self.keeps[self.whose as usize] || self.length() == 0 {
             return Some(now);
         }
         let look = (now - self.since).next_multiple_of(self.turn);
@@ -174,11 +172,22 @@ impl Turns {
         let keeping =
             self.keeps.iter().zip(&self.asleep).filter(|(keeps, asleep)| **keeps && !**asleep).count() as u64;
         let round = (self.awake - keeping) * self.turn + keeping * self.slice;
+        let mut at_once = 0;
         loop {
             let length = self.length();
-            if length == 0 || now - self.since < length {
+            if now - self.since < length || now == self.since {
                 return;
             }
+            if length == 0 {
+                at_once += 1;
+                if at_once > self.had.len() {
+                    self.since = now;
+                    return;
+                }
+                self.next();
+                continue;
+            }
+            at_once = 0;
             let (least, most) = (self.awake().min(), self.awake().max());
             let level = most.zip(least).is_some_and(|(most, least)| most - least <= self.turn);
             if level && (keeping == 0 || !self.fair && self.ticks.is_none()) && now - self.since >= round {
@@ -282,6 +291,21 @@ mod tests {
             member
         });
         assert_eq!(order.collect::<Vec<_>>(), [2, 0, 2, 0]);
+    }
+
+    #[test]
+    fn looks_that_take_no_time_wait_for_the_slice_of_one_that_keeps_its_core() {
+        let mut turns = Turns { turn: 0, ..members(4, false) };
+        turns.leave(1, 100, true, true);
+        assert_eq!(turns.first([0, 3].into_iter(), 100), Some((500, 3)));
+        assert_eq!(turns.first([0].into_iter(), 100), Some((500, 0)));
+        turns.leave(3, 600, false, false);
+        assert_eq!(turns.first([3].into_iter(), 600), Some((1000, 3)));
+        assert_eq!(turns.first([0, 3].into_iter(), 600), Some((600, 0)));
+        assert_eq!(turns.first([0, 3].into_iter(), 700), Some((1000, 3)));
+        let mut nobody_keeps = Turns { turn: 0, ..members(3, false) };
+        nobody_keeps.leave(0, 100, true, false);
+        assert_eq!(nobody_keeps.first([2].into_iter(), 700), Some((700, 2)));
     }
 
     #[test]
