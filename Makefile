@@ -8,6 +8,8 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 UV_VERSION := 0.13.9
 UV := $(BIN)/uv --quiet
+# On a terminal cargo shows how far it is.
+CARGO_QUIET := $(shell test -t 2 || echo --quiet)
 export VIRTUAL_ENV := $(abspath $(VENV))
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 export CARGO_TERM_COLOR ?= auto
@@ -105,14 +107,15 @@ $(BUILD)/venv.stamp:
 
 # pip and cargo work side by side. The core is not among what cargo builds here: maturin compiles and links it once.
 $(BUILD)/runtime.stamp: requirements/runtime.txt $(BUILD)/venv.stamp
-	@echo "installing pinned packages and building the release core"
-	@cargo build --quiet --release --locked -p wiretwin-provider -p wiretwin-vipl --features wiretwin-vipl/versions & cargo_pid=$$!; \
+	@echo "1 of 2: installing pinned packages, building the libraries that MPI loads (1 to 3 minutes)"
+	@cargo build $(CARGO_QUIET) --release --locked -p wiretwin-provider -p wiretwin-vipl --features wiretwin-vipl/versions & cargo_pid=$$!; \
 	  $(UV) pip install --require-hashes -r requirements/runtime.txt; \
 	  wait $$cargo_pid
 	@touch $@
 
 $(BUILD)/core.stamp: $(BUILD)/runtime.stamp pyproject.toml $(RUST_SOURCES)
-	@cargo build --quiet --release --locked -p wiretwin-provider -p wiretwin-vipl --features wiretwin-vipl/versions
+	@echo "2 of 2: building the core (2 to 5 minutes)"
+	@cargo build $(CARGO_QUIET) --release --locked -p wiretwin-provider -p wiretwin-vipl --features wiretwin-vipl/versions
 	@install -D target/release/libwiretwin_fi.so python/wiretwin/fabric/libwiretwin-fi.so
 	@install --strip target/release/libvipl.so python/wiretwin/vipl/libvipl.so.1
 	@$(UV) pip install "$$(grep -oE '^maturin==[^ \\]+' requirements/dev.txt)"
