@@ -267,7 +267,7 @@ impl Rank {
             return;
         }
         self.begin_access(access);
-        self.library_goes_on(if access == Access::Orders { processor_ns() } else { now_ns });
+        self.library_goes_on(if access.is_charged() { processor_ns() } else { now_ns });
     }
 
     /// It ends.
