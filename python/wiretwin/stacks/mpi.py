@@ -357,6 +357,9 @@ class OpenMpi(Stack):
         env = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "TMPDIR": str(directory)}
         if new:
             env |= {"PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        elif "OMPI_MCA_osc" not in os.environ:
+            # Debian's openmpi-mca-params.conf leaves out pt2pt as well: over TCP no component would be left.
+            env["OMPI_MCA_osc"] = "^ucx"
         argv = [launcher, f"--{own}", f"{tree}_tmpdir_base", str(directory)]
         argv += ["--mca", f"btl_{memory}_backing_directory", str(directory)]
         if options["binding"] == "none":

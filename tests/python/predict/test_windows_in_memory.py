@@ -1,8 +1,9 @@
-"""Windows of Open MPI on one host lie in memory that ranks reach without its owner's help."""
+"""Windows of Open MPI lie in memory that ranks reach without its owner's help, between hosts they do not."""
 
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import pytest
 from predict_help import TWIN
@@ -10,7 +11,9 @@ from test_executable import compiled
 
 from wiretwin.errors import SimulationError
 from wiretwin.predict.executable import predict_executable
-from wiretwin.predict.records import Prediction
+from wiretwin.predict.live import Job, run_interleaved
+from wiretwin.predict.records import Prediction, Run
+from wiretwin.testbed import Testbed
 from wiretwin.twin import Twin
 
 COMPILER = "mpicc.openmpi"
@@ -92,10 +95,10 @@ def predicted(makes: str, does: str, network: str | None = None) -> Prediction:
     return predict_executable(program, twin=twin, network=network, compute_ps=0, ends=False)
 
 
-def told(prediction: Prediction) -> list[tuple[float, float]]:
+def told(record: Prediction | Run) -> list[tuple[float, float]]:
     """Return what each rank printed: how long it took in milliseconds, and its sum."""
-    assert prediction.printed is not None
-    lines = [text.split() for text in prediction.printed]
+    assert record.printed is not None
+    lines = [text.split() for text in record.printed]
     return [(float(ms), float(total)) for ms, _, total in lines]
 
 
@@ -110,6 +113,22 @@ def test_between_hosts_it_does() -> None:
     (took, _), (_, total) = told(predicted(MAKES[0], ADDS, "star:hosts=2,rate=10Gbit/s"))
     assert took >= 19
     assert total == 1
+
+
+@pytest.mark.needs_hosts
+@pytest.mark.parametrize("makes", MAKES)
+@pytest.mark.parametrize(("does", "total"), [(ADDS, 1), (COUNTS, 20)])
+def test_a_real_run_between_hosts_has_windows(makes: str, does: str, total: int) -> None:
+    job = Job(compiled(WINDOW % (makes, does), by=COMPILER), (), 2, Path("actual"))
+    with Testbed.up(2, share=[Path.cwd()]) as bed:
+        (done,) = run_interleaved([job], launches=1, splits=0, place=bed)
+    assert [found for _, found in told(done)] == [0, total]
+
+
+def test_a_real_run_on_one_host_over_tcp_alone_has_windows() -> None:
+    job = Job(compiled(WINDOW % (MAKES[0], COUNTS), by=COMPILER), (), 2, Path("actual"))
+    (done,) = run_interleaved([job], launches=1, splits=0, layer="mpi/openmpi+tcp")
+    assert [found for _, found in told(done)] == [0, 20]
 
 
 @pytest.mark.parametrize("makes", MAKES)
