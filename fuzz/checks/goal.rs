@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use wiretwin_msg::protocol::Mode;
-use wiretwin_record::script::{Message, Receive, Script};
+use wiretwin_record::script::{Message, Receive, Script, Transfer};
 use wiretwin_record::{goal, recording};
 
-/// The requests of one rank that nothing has waited for.
+/// The requests and backgrounds of one rank that nothing has waited for.
 #[derive(Clone, Default)]
 struct Open {
     requests: BTreeSet<u64>,
+    backgrounds: BTreeSet<u64>,
+    begun: u64,
     finished: bool,
 }
 
@@ -32,6 +34,14 @@ impl Script for Open {
             assert!(self.requests.remove(request), "a wait is for what was begun, once");
         }
     }
+    fn begin(&mut self, rounds: &[Vec<Transfer>]) {
+        assert!(rounds.iter().all(|round| !round.is_empty()));
+        self.backgrounds.insert(self.begun);
+        self.begun += 1;
+    }
+    fn wait_background(&mut self, number: u64) {
+        assert!(self.backgrounds.remove(&number), "a wait is for what was begun, once");
+    }
     fn finish(&mut self) {
         self.finished = true;
     }
@@ -48,6 +58,6 @@ pub fn check(octets: &[u8]) {
     let load = |path: &Path| Ok(if path.ends_with("0") { first.to_vec() } else { second.to_vec() });
     let mut ranks = vec![Open::default(); 2];
     if recording::read_from(Path::new("fuzzed"), &load, &mut ranks, 1.0).is_ok() {
-        assert!(ranks.iter().all(|rank| rank.finished));
+        assert!(ranks.iter().all(|rank| rank.finished && rank.backgrounds.is_empty()));
     }
 }

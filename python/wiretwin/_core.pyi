@@ -235,7 +235,11 @@ class RankTrace:
     def append(self, op: WorldOp, request: int = 0) -> None:
         """Add an operation and the request that it makes, 0 if none."""
     def operations(self) -> list[tuple[tuple[Any, ...], int]]:
-        """Return the operations as they were posted, with the request that each made, 0 if none."""
+        """Return the operations as they were posted, with the request that each made, 0 if none.
+
+        Of a collective that does not block, the first messages stand where it begins, the others where it
+        is waited for.
+        """
     def outcomes(self) -> list[WorldOutcome]:
         """Return what each suspension ended with."""
     def messages(self) -> list[int]:

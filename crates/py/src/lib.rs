@@ -5,6 +5,7 @@
 
 use pyo3::prelude::*;
 
+mod background;
 mod crossing;
 mod direct;
 mod fabric;

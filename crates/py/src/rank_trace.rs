@@ -10,8 +10,9 @@ use pyo3::types::{PyBytes, PyList, PyTuple, PyType};
 use serde::{Deserialize, Serialize};
 use wiretwin_msg::protocol::Mode;
 use wiretwin_net::ranks::{Completion, Found, NameId, Op, Outcome, Ranks, RequestId, WaitMode};
-use wiretwin_units::{Bytes, Span};
+use wiretwin_units::Span;
 
+use crate::background::Backgrounds;
 use crate::operation::{Asked, WAITS, read};
 use crate::steps::{ANY, Asks, Place, Step, StepReader, Steps};
 use crate::world::refused;
@@ -106,9 +107,23 @@ pub(crate) struct RankTrace {
     completions: Vec<Arrived>,
     /// Of calls, by number.
     names: Vec<String>,
+    /// What goes on in the background, each from its [`Step::Begin`]: rounds of sends and receives, behind each the wait
+    /// for its requests.
+    backgrounds: Vec<Steps>,
 }
 
 impl RankTrace {
+    /// Adds the beginning of what goes on in the background.
+    pub(crate) fn begin(&mut self, rounds: Steps) {
+        self.backgrounds.push(rounds);
+        self.push(Step::Begin, 0, []);
+    }
+
+    /// Whether something goes on in the background.
+    pub(crate) const fn has_backgrounds(&self) -> bool {
+        !self.backgrounds.is_empty()
+    }
+
     /// Adds an operation, and the request that it made.
     pub(crate) fn add(&mut self, asked: &Asked, requests: &[RequestId], made: u64) {
         let named = match asked {
@@ -202,6 +217,7 @@ impl RankTrace {
             }
             Step::Yield => ("yield",).into_pyobject(py),
             Step::Finish => ("finish",).into_pyobject(py),
+            Step::Begin | Step::WaitBackground(_) => unreachable!("it is posted as its messages"),
         }
     }
 }
@@ -260,16 +276,24 @@ impl RankTrace {
         self.steps.len()
     }
 
-    /// The operations with the request that each made, 0 if none.
+    /// The operations with the request that each made, 0 if none; of what goes on in the background, the first messages
+    /// where it begins and the others where it is waited for.
     fn operations<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let mut made = 0;
         let mut reader = self.steps.read();
         let list = PyList::empty(py);
+        let mut flat = Flat { trace: self, list: &list, made: self.steps.requests(), going: Vec::new() };
         while let Some(step) = reader.step() {
-            let mine = (0..step.names()).map(|_| reader.named()).collect::<Vec<_>>();
-            let request = if step.makes_request() { self.made(made) } else { 0 };
-            made += usize::from(step.makes_request());
-            list.append((self.posted(py, &step, &mine)?, request))?;
+            match step {
+                Step::Begin => flat.begin(py)?,
+                Step::WaitBackground(number) => flat.go_on(py, number as usize, true)?,
+                _ => {
+                    let mine = (0..step.names()).map(|_| reader.named()).collect::<Vec<_>>();
+                    let request = if step.makes_request() { self.made(made) } else { 0 };
+                    made += usize::from(step.makes_request());
+                    list.append((self.posted(py, &step, &mine)?, request))?;
+                }
+            }
         }
         Ok(list)
     }
@@ -295,7 +319,8 @@ impl RankTrace {
 
     /// How many messages it sends.
     fn sends(&self) -> usize {
-        self.steps.iter().filter(|step| matches!(step, Step::Send { .. })).count()
+        let steps = std::iter::once(&self.steps).chain(&self.backgrounds).flat_map(Steps::iter);
+        steps.filter(|step| matches!(step, Step::Send { .. })).count()
     }
 
     /// Whether it asks for nothing but time.
@@ -339,6 +364,53 @@ impl RankTrace {
     }
 }
 
+/// Lists what goes on in the background as operations.
+struct Flat<'a, 'py> {
+    trace: &'a RankTrace,
+    list: &'a Bound<'py, PyList>,
+    /// The last request that was made.
+    made: u64,
+    /// By number: what is left, and the requests of the round that was begun.
+    going: Vec<(StepReader<'a>, Vec<u64>)>,
+}
+
+impl<'py> Flat<'_, 'py> {
+    fn begin(&mut self, py: Python<'py>) -> PyResult<()> {
+        let number = self.going.len();
+        self.going.push((self.trace.backgrounds[number].read(), Vec::new()));
+        self.go_on(py, number, false)
+    }
+
+    /// The messages of the next round, or those of all and the waits for them.
+    fn go_on(&mut self, py: Python<'py>, number: usize, ends: bool) -> PyResult<()> {
+        let (reader, begun) = &mut self.going[number];
+        loop {
+            if !begun.is_empty() {
+                if !ends {
+                    return Ok(());
+                }
+                let wait = Step::Wait { count: begun.len() as u32, mode: 0 };
+                self.list.append((self.trace.posted(py, &wait, begun)?, 0))?;
+                begun.clear();
+            }
+            loop {
+                match reader.step() {
+                    None => return Ok(()),
+                    Some(step) if step.makes_request() => {
+                        self.made += 1;
+                        begun.push(self.made);
+                        self.list.append((self.trace.posted(py, &step, &[])?, self.made))?;
+                    }
+                    Some(wait) => {
+                        (0..wait.names()).for_each(|_| _ = reader.named());
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// A rank that does once more what is in its trace, up to each suspension.
 pub(crate) struct Again<'a> {
     reader: StepReader<'a>,
@@ -358,6 +430,9 @@ pub(crate) struct Again<'a> {
     asleep: Peekable<std::vec::IntoIter<(u64, u64)>>,
     /// The number of the next stretch.
     stretch: u64,
+    /// What goes on in the background, each from its beginning.
+    backgrounds: std::slice::Iter<'a, Steps>,
+    going: Backgrounds<'a>,
 }
 
 impl<'a> Again<'a> {
@@ -378,7 +453,14 @@ impl<'a> Again<'a> {
             durations: durations.map(Vec::into_iter),
             asleep: asleep.into_iter().peekable(),
             stretch: 0,
+            backgrounds: trace.backgrounds.iter(),
+            going: Backgrounds::default(),
         }
+    }
+
+    /// Takes what the world has completed.
+    pub(crate) fn completed(&mut self, completions: &[Completion]) {
+        self.going.completed(completions);
     }
 
     /// Whether it has done everything.
@@ -422,6 +504,9 @@ impl<'a> Again<'a> {
         world: &mut Ranks,
         requests: &mut Vec<RequestId>,
     ) -> PyResult<()> {
+        if self.going.waits() && !self.going.go_on(rank, world, requests).map_err(refused)? {
+            return Ok(());
+        }
         while let Some(step) = self.reader.step() {
             if step.names() > 0 {
                 requests.clear();
@@ -446,15 +531,9 @@ impl<'a> Again<'a> {
                 Step::Sleep(own) => Op::Sleep(self.duration(own)?),
                 Step::Enter { name, site } => Op::Enter { name: self.names[name as usize], site },
                 Step::Exit => Op::Exit,
-                Step::Send { context, to, tag, bytes, mode } => Op::Send {
-                    context,
-                    to,
-                    tag,
-                    bytes: Bytes::new(bytes),
-                    mode: Mode::BY_NAME[mode as usize].1,
-                },
-                Step::Recv { asked, capacity } => {
-                    Op::Recv { pattern: asked.pattern(), capacity: Bytes::new(capacity) }
+                Step::Send { .. } | Step::Recv { .. } => {
+                    let Some(transfer) = step.transfer() else { continue };
+                    transfer
                 }
                 Step::Cancel => Op::Cancel(requests[0]),
                 Step::Wait { count, mode } => {
@@ -465,6 +544,13 @@ impl<'a> Again<'a> {
                             self.before += self.made.len() as u64;
                             self.made.clear();
                         }
+                        if count > 0 && !self.going.is_empty() {
+                            self.going.wait_for(requests, None);
+                            if self.going.go_on(rank, world, requests).map_err(refused)? {
+                                continue;
+                            }
+                            break;
+                        }
                     }
                     Op::Wait { requests: if count == 0 { &[] } else { requests }, mode }
                 }
@@ -472,6 +558,18 @@ impl<'a> Again<'a> {
                 Step::ProbeNow(asked) => Op::ProbeNow(asked.pattern()),
                 Step::Yield => Op::Yield,
                 Step::Finish => Op::Finish,
+                Step::Begin => {
+                    let rounds = self.backgrounds.next().map(Steps::read).unwrap_or_default();
+                    self.going.begin(rounds, rank, world).map_err(refused)?;
+                    continue;
+                }
+                Step::WaitBackground(number) => {
+                    self.going.wait_for(&[], Some(number));
+                    if self.going.go_on(rank, world, requests).map_err(refused)? {
+                        continue;
+                    }
+                    break;
+                }
             };
             if let Some(made) = world.post(rank, operation).map_err(refused)? {
                 self.made.push(made);

@@ -7,12 +7,12 @@ use pyo3::prelude::*;
 use wiretwin_msg::matching::Pattern;
 use wiretwin_msg::protocol::Mode;
 use wiretwin_net::ranks::{NameId, WaitMode};
-use wiretwin_record::script::{Message, Receive, Rejected, Script};
+use wiretwin_record::script::{Message, Receive, Rejected, Script, Transfer};
 use wiretwin_record::{goal, recording};
 
 use crate::operation::WAITS;
 use crate::rank_trace::{RankTrace, number};
-use crate::steps::{Asks, Step};
+use crate::steps::{Asks, Step, Steps};
 
 impl Script for RankTrace {
     fn compute(&mut self, ps: u64) {
@@ -29,24 +29,54 @@ impl Script for RankTrace {
     }
 
     fn send(&mut self, message: Message, mode: Mode, request: u64) {
-        let Message { context, to, tag, bytes } = message;
-        self.push(Step::Send { context, to, tag, bytes, mode: number(&Mode::BY_NAME, mode) }, request, []);
+        self.push(sends(message, mode), request, []);
     }
 
     fn recv(&mut self, receive: Receive, request: u64) {
-        let Receive { context, source, tag, capacity } = receive;
-        let asked = Asks::of(&Pattern { context, source, tag });
-        self.push(Step::Recv { asked, capacity }, request, []);
+        self.push(receives(receive), request, []);
     }
 
     fn wait(&mut self, requests: &[u64]) {
-        let wait = Step::Wait { count: requests.len() as u32, mode: number(&WAITS, WaitMode::All) };
-        self.push(wait, 0, requests.iter().copied());
+        self.push(waits(requests.len()), 0, requests.iter().copied());
+    }
+
+    fn begin(&mut self, rounds: &[Vec<Transfer>]) {
+        let mut steps = Steps::default();
+        for round in rounds {
+            let before = steps.requests();
+            for transfer in round {
+                let step = match *transfer {
+                    Transfer::Send(message) => sends(message, Mode::Standard),
+                    Transfer::Recv(receive) => receives(receive),
+                };
+                steps.push(step, []);
+            }
+            steps.push(waits(round.len()), before + 1..=steps.requests());
+        }
+        self.begin(steps);
+    }
+
+    fn wait_background(&mut self, number: u64) {
+        self.push(Step::WaitBackground(number as u32), 0, []);
     }
 
     fn finish(&mut self) {
         self.push(Step::Finish, 0, []);
     }
+}
+
+fn sends(message: Message, mode: Mode) -> Step {
+    let Message { context, to, tag, bytes } = message;
+    Step::Send { context, to, tag, bytes, mode: number(&Mode::BY_NAME, mode) }
+}
+
+fn receives(receive: Receive) -> Step {
+    let Receive { context, source, tag, capacity } = receive;
+    Step::Recv { asked: Asks::of(&Pattern { context, source, tag }), capacity }
+}
+
+fn waits(count: usize) -> Step {
+    Step::Wait { count: count as u32, mode: number(&WAITS, WaitMode::All) }
 }
 
 /// What each rank of a recorded run did, in numbers, and the functions that were called and are not recorded.

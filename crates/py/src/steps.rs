@@ -6,22 +6,44 @@
 
 use serde::{Deserialize, Serialize};
 use wiretwin_msg::matching::Pattern;
+use wiretwin_msg::protocol::Mode;
+use wiretwin_net::ranks::Op;
+use wiretwin_units::Bytes;
 
 /// An operation; the requests that it names stand behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Compute(u64),
     Sleep(u64),
-    Enter { name: u32, site: i32 },
+    Enter {
+        name: u32,
+        site: i32,
+    },
     Exit,
-    Send { context: u32, to: u32, tag: u32, bytes: u64, mode: u8 },
-    Recv { asked: Asks, capacity: u64 },
+    Send {
+        context: u32,
+        to: u32,
+        tag: u32,
+        bytes: u64,
+        mode: u8,
+    },
+    Recv {
+        asked: Asks,
+        capacity: u64,
+    },
     Cancel,
-    Wait { count: u32, mode: u8 },
+    Wait {
+        count: u32,
+        mode: u8,
+    },
     Probe(Asks),
     ProbeNow(Asks),
     Yield,
     Finish,
+    /// Messages go on in the background from here, those of the next number from 0.
+    Begin,
+    /// For all messages of the background of this number.
+    WaitBackground(u32),
 }
 
 /// What a receive or a probe accepts; `ANY` is any source or tag.
@@ -64,7 +86,25 @@ impl Step {
 
     /// Whether the rank goes on only when the world resumes it.
     pub(crate) const fn suspends(&self) -> bool {
-        matches!(self, Self::Wait { .. } | Self::Probe(_) | Self::ProbeNow(_) | Self::Yield)
+        matches!(
+            self,
+            Self::Wait { .. } | Self::WaitBackground(_) | Self::Probe(_) | Self::ProbeNow(_) | Self::Yield
+        )
+    }
+
+    /// The operation of a send or a receive.
+    #[inline]
+    pub(crate) fn transfer(self) -> Option<Op<'static>> {
+        match self {
+            Self::Send { context, to, tag, bytes, mode } => {
+                let mode = Mode::BY_NAME[mode as usize].1;
+                Some(Op::Send { context, to, tag, bytes: Bytes::new(bytes), mode })
+            }
+            Self::Recv { asked, capacity } => {
+                Some(Op::Recv { pattern: asked.pattern(), capacity: Bytes::new(capacity) })
+            }
+            _ => None,
+        }
     }
 
     /// Whether it is the same, as far as the rank's own path decides it: not how long it computed, nor the number
@@ -113,6 +153,8 @@ impl Steps {
             Step::ProbeNow(asked) => write(bytes, kind(8, 0), folded(asked)),
             Step::Yield => write(bytes, kind(9, 0), []),
             Step::Finish => write(bytes, kind(10, 0), []),
+            Step::Begin => write(bytes, kind(11, 0), []),
+            Step::WaitBackground(number) => write(bytes, kind(12, 0), [u64::from(number)]),
         }
         for number in named {
             put(&mut self.bytes, (self.requests + 1).wrapping_sub(number));
@@ -165,7 +207,7 @@ pub(crate) struct Place {
 }
 
 /// Reads operations. What one names has to be read before the next.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct StepReader<'a> {
     rest: &'a [u8],
     /// How many requests the operations so far have made.
@@ -206,6 +248,8 @@ impl StepReader<'_> {
             8 => Step::ProbeNow(self.asked()),
             9 => Step::Yield,
             10 => Step::Finish,
+            11 => Step::Begin,
+            12 => Step::WaitBackground(self.number() as u32),
             _ => return None,
         })
     }
@@ -277,6 +321,8 @@ mod tests {
             (Step::Probe(asked), vec![]),
             (Step::ProbeNow(Asks { source: 0, tag: ANY, ..asked }), vec![]),
             (Step::Exit, vec![]),
+            (Step::Begin, vec![]),
+            (Step::WaitBackground(300), vec![]),
             (Step::Yield, vec![]),
             (Step::Finish, vec![]),
         ];

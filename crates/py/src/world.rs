@@ -201,6 +201,7 @@ impl World {
             let asleep = asleep.next().unwrap_or_default();
             players.push(Again::of(trace, own, asleep, |name| self.inner.name_id(name)));
         }
+        let in_background = traces.iter().any(|trace| trace.has_backgrounds());
         let mut resumed = (0..players.len() as u32).collect::<Vec<_>>();
         loop {
             for rank in resumed.drain(..) {
@@ -210,6 +211,13 @@ impl World {
                 return Ok(players.iter().all(Again::is_over));
             }
             self.inner.each_resumed(|rank, _| resumed.push(rank));
+            if in_background {
+                for (rank, outcome) in self.inner.resumed() {
+                    if let Outcome::Completed(completions) = outcome {
+                        players[rank as usize].completed(completions);
+                    }
+                }
+            }
         }
     }
 

@@ -20,6 +20,11 @@ pub trait Script {
     fn recv(&mut self, receive: Receive, request: u64);
     /// Appends a wait for all of these requests.
     fn wait(&mut self, requests: &[u64]);
+    /// Appends the beginning of messages that go on in the background, round by round, in this and in all later waits:
+    /// a round begins when the one before is complete. Backgrounds are numbered from 0.
+    fn begin(&mut self, rounds: &[Vec<Transfer>]);
+    /// Appends a wait for all messages of a background.
+    fn wait_background(&mut self, number: u64);
     /// Appends the end of the program.
     fn finish(&mut self);
 }
@@ -48,6 +53,15 @@ pub struct Receive {
     pub tag: Option<u32>,
     /// The longest message that it takes, in bytes.
     pub capacity: u64,
+}
+
+/// One message of a round, as one of its ends names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transfer {
+    /// It is sent, in the standard mode.
+    Send(Message),
+    /// It is received.
+    Recv(Receive),
 }
 
 /// Why a file cannot be read as what it should be.

@@ -172,6 +172,40 @@ NAMES_BEGUN = [
 ]  # fmt: skip
 
 
+#: Rank 0 waits for the last rank, which sends when its collectives are complete: they need rank 0.
+MEANWHILE = """
+    MPI_Request began[3];
+    MPI_Ibarrier(WORLD, &began[0]);
+    MPI_Iallreduce(MPI_IN_PLACE, bytes, 1000, MPI_DOUBLE, MPI_SUM, WORLD, &began[1]);
+    MPI_Ibcast(bytes + (1 << 16), 40000, MPI_CHAR, 1, WORLD, &began[2]);
+    if (rank == 0)
+        %s
+    MPI_Waitall(3, began, MPI_STATUSES_IGNORE);
+    if (rank == size - 1)
+        MPI_Send(bytes + (1 << 19), 8, MPI_CHAR, 0, 5, WORLD);
+"""
+WAITS = {
+    "receive": "MPI_Recv(bytes + (1 << 18), 8, MPI_CHAR, size - 1, 5, WORLD, &status);",
+    "several": "{ MPI_Request both[2];"
+    "MPI_Irecv(bytes + (1 << 18), 8, MPI_CHAR, size - 1, 5, WORLD, &both[0]);"
+    "MPI_Isend(bytes + (1 << 18), 8, MPI_CHAR, 0, 6, MPI_COMM_SELF, &both[1]);"
+    "MPI_Recv(bytes + (1 << 19), 8, MPI_CHAR, 0, 6, MPI_COMM_SELF, &status);"
+    "MPI_Waitall(2, both, MPI_STATUSES_IGNORE); }",
+}
+
+
+@pytest.mark.parametrize("waits", WAITS)
+def test_collectives_that_do_not_block_go_on_while_a_rank_waits_for_something_else(waits: str) -> None:
+    program = compiled(MEANWHILE % WAITS[waits])
+    quiet = {"twin": "nothing", "network": "star:rate=10Gbit/s,delay=1us"}
+    trace.record(program, ranks=4, out="recorded")
+    there = predict_executable(program, ranks=4, compute_ps=0, ends=False, **quiet)
+    again = trace.replay("recorded", compute_scale=0.0, **quiet)
+    for one, other in zip(again.per_rank, there.per_rank, strict=True):
+        assert one.total_s == pytest.approx(other.total_s, rel=0.1)
+    assert trace.operations(trace.Trace("recorded")).messages == again.messages
+
+
 def test_collectives_that_do_not_block_end_in_their_waits() -> None:
     program = compiled(BEGUN)
     quiet = {"twin": "nothing", "network": "star:rate=10Gbit/s,delay=1us"}

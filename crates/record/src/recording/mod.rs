@@ -3,17 +3,16 @@
 //! A receive takes the message that it took in the recorded run, and a wait is for the requests that it had
 //! completed then. Probes are left out: what they found is received by the receive behind them.
 //!
-//! A collective that does not block sends and receives what its algorithm begins with when it is begun; it goes on in the
-//! wait that completes it, as in a library that makes progress within calls only. Those that were begun before it are
-//! completed first, for every rank of a communicator begins them in the same order.
+//! A collective that does not block sends and receives what its algorithm begins with when it is begun; it goes on whenever
+//! the rank waits, for whatever that is, as in a library that makes progress within calls only.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use wiretwin_msg::protocol::Mode;
 use wiretwin_msg::schedule::Collective;
 
-use crate::script::{Message, Receive, Rejected, Script};
+use crate::script::{Message, Receive, Rejected, Script, Transfer};
 
 mod collective;
 mod extend;
@@ -112,8 +111,8 @@ pub fn read_from<S: Script>(
     }
     for (rank, (mine, script)) in known.into_iter().zip(scripts).enumerate() {
         let file = File::read(folder, load, rank as u32, ranks)?;
-        let (requests, begun) = (0, VecDeque::new());
-        Writer { rank: rank as u32, file: &file, mine, run: &run, script, compute_scale, requests, begun }
+        let requests = 0;
+        Writer { rank: rank as u32, file: &file, mine, run: &run, script, compute_scale, requests }
             .write()?;
     }
     Ok(())
@@ -252,22 +251,6 @@ struct Writer<'a, S> {
     compute_scale: f64,
     /// How many it has made.
     requests: u64,
-    /// Collectives that were begun and are not complete, in this order.
-    begun: VecDeque<Begun>,
-}
-
-/// A collective that goes on.
-#[derive(Debug)]
-struct Begun {
-    /// Its number among those of the rank that do not block.
-    number: u64,
-    context: u32,
-    tag: u32,
-    members: Vec<u32>,
-    /// Its rounds that are left.
-    rounds: VecDeque<Vec<Leg>>,
-    /// Requests of the round that was begun.
-    started: Vec<u64>,
 }
 
 impl<S: Script> Writer<'_, S> {
@@ -277,7 +260,7 @@ impl<S: Script> Writer<'_, S> {
         let mut probed = BTreeMap::new();
         let mut waited = Vec::new();
         let mut rounds = Rounds::default();
-        let (mut begun, mut ended) = (0, None);
+        let (mut begun, mut going, mut ended) = (0, BTreeSet::new(), Vec::new());
         for record in file.records() {
             let (nth, record) = record?;
             let ps = (record.compute_ns as f64 * 1000.0 * self.compute_scale).round_ties_even();
@@ -333,11 +316,11 @@ impl<S: Script> Writer<'_, S> {
                 }
                 Kind::Done if record.request >= TOGETHER => {
                     let number = record.request - TOGETHER;
-                    if number >= begun {
+                    if !going.remove(&number) {
                         let value = format!("collective {number} completed");
                         return Err(file.wrong(nth, value, "collectives that were begun"));
                     }
-                    ended = ended.max(Some(number));
+                    ended.push(number);
                 }
                 Kind::Done => {
                     let one = requests.remove(&record.request).ok_or_else(|| {
@@ -348,7 +331,7 @@ impl<S: Script> Writer<'_, S> {
                 }
                 Kind::Wait => {
                     self.script.enter("MPI_Wait");
-                    self.complete(ended.take());
+                    ended.drain(..).for_each(|number| self.script.wait_background(number));
                     if !waited.is_empty() {
                         self.script.wait(&waited);
                         waited.clear();
@@ -356,21 +339,20 @@ impl<S: Script> Writer<'_, S> {
                     self.script.exit();
                 }
                 Kind::Collective => {
-                    let one = self.collective(nth, &record, &mut rounds, 0, collective::mpi_name)?;
-                    self.go_on(one, true);
+                    let transfers = self.collective(nth, &record, &mut rounds, collective::mpi_name)?;
+                    self.exchange(&transfers);
                     self.script.exit();
                 }
                 Kind::Icollective => {
-                    let one =
-                        self.collective(nth, &record, &mut rounds, begun, collective::mpi_name_begun)?;
-                    let one = self.go_on(one, false);
-                    self.begun.push_back(one);
+                    let transfers = self.collective(nth, &record, &mut rounds, collective::mpi_name_begun)?;
+                    self.script.begin(&transfers);
+                    going.insert(begun);
                     begun += 1;
                     self.script.exit();
                 }
                 Kind::End => {
                     self.script.enter("MPI_Finalize");
-                    self.complete(begun.checked_sub(1));
+                    going.iter().for_each(|number| self.script.wait_background(*number));
                 }
                 Kind::Count | Kind::Member | Kind::Unknown => {}
             }
@@ -402,15 +384,14 @@ impl<S: Script> Writer<'_, S> {
         Ok((2 * communicator.number, world))
     }
 
-    /// Enters a collective, `name` its function; nothing of it is begun.
+    /// Enters a collective, `name` its function; what it sends and receives by round, in each the receives first.
     fn collective(
         &mut self,
         nth: usize,
         record: &Record<'_>,
         rounds: &mut Rounds,
-        number: u64,
         name: fn(Collective) -> &'static str,
-    ) -> Result<Begun, Rejected> {
+    ) -> Result<Vec<Vec<Transfer>>, Rejected> {
         let (file, rank) = (self.file, self.rank);
         let communicator = self.mine.communicators.get_mut(&record.context);
         let Some(communicator) = communicator.filter(|one| one.members.contains(&rank)) else {
@@ -424,48 +405,36 @@ impl<S: Script> Writer<'_, S> {
         let me = members.iter().position(|one| *one == rank).unwrap_or_default() as u32;
         let (context, tag) = (2 * communicator.number + 1, place as u32 & 0x7FFF_FFFF);
         self.script.enter(name(call.collective));
-        let steps = rounds
+        let legs = rounds
             .of(call, own, me, members.len() as u32)
             .map_err(|reason| file.wrong(nth, call.collective.name().to_string(), reason))?;
-        let (members, rounds) = (members.clone(), steps.iter().cloned().collect());
-        Ok(Begun { number, context, tag, members, rounds, started: Vec::new() })
+        let transfer = |leg: &Leg| {
+            let (other, bytes) = (members[leg.peer as usize], leg.bytes);
+            if leg.receives {
+                Transfer::Recv(Receive { context, source: Some(other), tag: Some(tag), capacity: bytes })
+            } else {
+                Transfer::Send(Message { context, to: other, tag, bytes })
+            }
+        };
+        let round = |legs: &Vec<Leg>| {
+            let (receives, sends) = legs.iter().partition::<Vec<_>, _>(|leg| leg.receives);
+            receives.into_iter().chain(sends).map(transfer).collect()
+        };
+        Ok(legs.iter().filter(|legs| !legs.is_empty()).map(round).collect())
     }
 
-    /// Begins the next round of a collective, and waits for it and all others if it is to end.
-    fn go_on(&mut self, mut one: Begun, ends: bool) -> Begun {
-        loop {
-            if !one.started.is_empty() {
-                self.script.wait(&one.started);
-                one.started.clear();
-            }
-            let Some(round) = one.rounds.pop_front() else { return one };
-            for receives in [true, false] {
-                for step in round.iter().filter(|step| step.receives == receives) {
-                    self.requests += 1;
-                    let (context, tag, other) = (one.context, one.tag, one.members[step.peer as usize]);
-                    if receives {
-                        let receive =
-                            Receive { context, source: Some(other), tag: Some(tag), capacity: step.bytes };
-                        self.script.recv(receive, self.requests);
-                    } else {
-                        let message = Message { context, to: other, tag, bytes: step.bytes };
-                        self.script.send(message, Mode::Standard, self.requests);
-                    }
-                    one.started.push(self.requests);
+    /// Sends and receives round by round.
+    fn exchange(&mut self, rounds: &[Vec<Transfer>]) {
+        for round in rounds {
+            let first = self.requests + 1;
+            for transfer in round {
+                let one = self.request();
+                match *transfer {
+                    Transfer::Send(message) => self.script.send(message, Mode::Standard, one),
+                    Transfer::Recv(receive) => self.script.recv(receive, one),
                 }
             }
-            if !ends && !one.started.is_empty() {
-                return one;
-            }
-        }
-    }
-
-    /// Ends the collectives that do not block, up to the one of this number.
-    fn complete(&mut self, last: Option<u64>) {
-        while self.begun.front().is_some_and(|one| Some(one.number) <= last) {
-            if let Some(one) = self.begun.pop_front() {
-                self.go_on(one, true);
-            }
+            self.script.wait(&(first..=self.requests).collect::<Vec<_>>());
         }
     }
 }

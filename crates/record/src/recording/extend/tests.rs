@@ -5,7 +5,7 @@ use wiretwin_msg::protocol::Mode;
 
 use super::*;
 use crate::recording::read_from;
-use crate::script::{Message, Receive};
+use crate::script::{Message, Receive, Transfer};
 
 /// What a script was told, in words, without its computation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +27,12 @@ impl Script for Told {
     }
     fn wait(&mut self, requests: &[u64]) {
         self.0.push(format!("wait {}", requests.len()));
+    }
+    fn begin(&mut self, rounds: &[Vec<Transfer>]) {
+        self.0.push(format!("{} rounds", rounds.len()));
+    }
+    fn wait_background(&mut self, number: u64) {
+        self.0.push(format!("wait for background {number}"));
     }
     fn finish(&mut self) {}
 }
