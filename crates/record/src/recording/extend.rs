@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::collective;
-use super::records::{self, File, Kind, Load, Record};
+use super::records::{self, File, Kind, Load, Record, TOGETHER};
 use crate::script::{Rejected, Script};
 
 /// The fewest ranks in a direction that grows.
@@ -112,7 +112,7 @@ enum Peer {
 impl Peer {
     /// What the peer of a call may be, the nearest first.
     fn candidates(first: &Item, ranks: u32, directions: usize) -> Vec<Self> {
-        if first.shape.kind == Kind::Collective {
+        if matches!(first.shape.kind, Kind::Collective | Kind::Icollective) {
             return vec![Self::Number(first.peers[0])];
         }
         match first.peers.len() {
@@ -193,6 +193,8 @@ struct Reader<'a> {
     /// By request, the number of its call.
     requests: BTreeMap<u64, usize>,
     ends: Vec<usize>,
+    /// How many collectives that do not block it has begun.
+    begun: u64,
     counts: Vec<(u64, u64)>,
     members: Vec<i32>,
 }
@@ -206,6 +208,7 @@ impl<'a> Reader<'a> {
             items: Vec::new(),
             requests: BTreeMap::new(),
             ends: Vec::new(),
+            begun: 0,
             counts: Vec::new(),
             members: Vec::new(),
         };
@@ -224,13 +227,14 @@ impl<'a> Reader<'a> {
     }
 
     fn take(&mut self, nth: usize, record: &Record<'_>, is_last_member: bool) -> Result<(), Rejected> {
+        let is_collective = matches!(record.kind, Kind::Collective | Kind::Icollective);
         let mut shape = Shape {
             kind: record.kind,
             tag: record.tag,
             context: record.context,
             bytes: record.bytes,
             got: 0,
-            mode: if record.kind == Kind::Collective { record.request } else { record.request % 4 },
+            mode: if is_collective { record.request } else { record.request % 4 },
             ends: vec![],
             counts: None,
             is_own: false,
@@ -271,27 +275,23 @@ impl<'a> Reader<'a> {
                 (shape.tag, peers) = (0, vec![]);
             }
             Kind::Wait => (shape.ends, peers) = (std::mem::take(&mut self.ends), vec![]),
-            Kind::Collective => {
+            Kind::Collective | Kind::Icollective => {
                 let counts = std::mem::take(&mut self.counts);
                 if counts.iter().any(|one| *one != counts[0]) {
                     let value = "different lengths by rank in a collective".to_string();
                     return Err(self.file.wrong(nth, value, "one length for all"));
                 }
                 shape.counts = counts.first().copied();
+                if record.kind == Kind::Icollective {
+                    self.requests.insert(TOGETHER + self.begun, self.items.len());
+                    self.begun += 1;
+                }
             }
             Kind::Isend | Kind::Irecv => {
                 self.requests.insert(record.request, self.items.len());
             }
             Kind::Recv => shape.got = record.bytes,
             Kind::End => peers = vec![],
-            Kind::Icollective => {
-                let value = "a collective that does not block".to_string();
-                return Err(self.file.wrong(
-                    nth,
-                    value,
-                    "messages between two ranks, and blocking collectives",
-                ));
-            }
             Kind::Send | Kind::Probe => {}
         }
         self.items.push(Item { shape, peers, times: vec![(record.compute_ns, record.inside_ns)] });
@@ -376,9 +376,11 @@ impl Item {
     fn words(&self) -> String {
         let Shape { kind, bytes, tag, .. } = &self.shape;
         match (kind, self.peers.as_slice()) {
-            (Kind::Collective, [root]) => {
+            (Kind::Collective | Kind::Icollective, [root]) => {
+                let named =
+                    if *kind == Kind::Collective { collective::mpi_name } else { collective::mpi_name_begun };
                 let name = usize::try_from(*tag).ok().and_then(|tag| collective::NAMED.get(tag));
-                let name = name.map_or("a collective", |name| collective::mpi_name(*name));
+                let name = name.map_or("a collective", |name| named(*name));
                 format!("{name} of {bytes} bytes with root {root}")
             }
             (_, [peer]) => format!("{kind:?} of {bytes} bytes and tag {tag} with rank {peer}"),
@@ -477,7 +479,7 @@ impl Extension {
     fn file(&self, rank: u32, recorded: u32) -> Vec<u8> {
         let ranks = self.to.size();
         let mut raw = records::header(rank, ranks);
-        let mut number = 0;
+        let (mut number, mut begun) = (0, 0);
         // By call, the numbers of its requests and their peers.
         let mut requests = Vec::<Vec<(u64, i32)>>::new();
         let mut done = Vec::new();
@@ -506,13 +508,15 @@ impl Extension {
                     }
                     let peers = peer.on(&self.to, recorded, rank).unwrap_or_default();
                     for (other, times) in peers.into_iter().zip(item.times.iter().cycle()) {
-                        let request = if matches!(kind, Kind::Isend | Kind::Irecv) {
+                        let mut request = mode;
+                        if matches!(kind, Kind::Isend | Kind::Irecv) {
                             number += 1;
-                            made.push((4 * number + mode, other));
-                            4 * number + mode
-                        } else {
-                            mode
-                        };
+                            request += 4 * number;
+                            made.push((request, other));
+                        } else if kind == Kind::Icollective {
+                            made.push((TOGETHER + begun, other));
+                            begun += 1;
+                        }
                         write(kind, other, tag, bytes, request, *times);
                     }
                 }

@@ -134,6 +134,23 @@ fn everyone(own: &mut Writes) {
     own.write(Kind::Collective, [0, 7, 0], [0, 1]);
 }
 
+/// Collectives that do not block and messages of a ring, completed together but for the first, which is so before.
+fn begun(own: &mut Writes) {
+    let (right, left) = ((own.rank + 1) % own.ranks, (own.rank + own.ranks - 1) % own.ranks);
+    for round in 0..2 {
+        own.write(Kind::Icollective, [0, 0, 0], [0, 1]);
+        own.begin(Kind::Irecv, left, 3, 800);
+        own.write(Kind::Icollective, [own.ranks - 1, 1, 0], [64, 1]);
+        own.begin(Kind::Isend, right, 3, 800);
+        own.write(Kind::Done, [0, 0, 0], [0, TOGETHER + 2 * round]);
+        own.write(Kind::Wait, [0, 0, 0], [0, 0]);
+        (0..own.ranks).for_each(|one| own.write(Kind::Count, [one, 0, 0], [24, 24]));
+        own.write(Kind::Collective, [0, 7, 0], [0, 1]);
+        own.write(Kind::Done, [0, 0, 0], [0, TOGETHER + 2 * round + 1]);
+        own.wait();
+    }
+}
+
 fn halves(own: &mut Writes) {
     let other = own.rank ^ 1;
     own.begin(Kind::Irecv, other, 1, 8);
@@ -174,8 +191,13 @@ fn extended(does: Does, ranks: u32, to: u32) -> Result<Vec<Told>, Rejected> {
 
 #[test]
 fn a_regular_run_is_that_of_more_ranks() {
-    let known: [(Does, &[u32]); 4] =
-        [(ring, &[4, 5, 16, 64]), (chain, &[4, 7, 16, 64]), (grid, &[16, 64]), (everyone, &[4, 9, 16])];
+    let known: [(Does, &[u32]); 5] = [
+        (ring, &[4, 5, 16, 64]),
+        (chain, &[4, 7, 16, 64]),
+        (grid, &[16, 64]),
+        (everyone, &[4, 9, 16]),
+        (begun, &[4, 7, 16]),
+    ];
     for (does, sizes) in known {
         for ranks in sizes {
             for to in sizes {
@@ -222,7 +244,7 @@ fn a_communicator_of_some_is_rejected() {
 proptest! {
     #[test]
     fn damage_is_rejected_or_does_no_harm(
-        does in prop::sample::select(vec![ring as Does, chain, everyone]),
+        does in prop::sample::select(vec![ring as Does, chain, everyone, begun]),
         damage in prop::collection::vec((0u32..4, 24usize..1500, any::<u8>()), 1..8),
     ) {
         let whole = files(does, 4);
