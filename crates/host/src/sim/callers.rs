@@ -15,9 +15,8 @@ pub(super) struct Caller {
     pub is_inside: bool,
     /// The processor time of the thread when its last call ended, nanoseconds.
     pub left_at_ns: u64,
-    /// The time on the wall then, nanoseconds, and how often the thread had slept.
+    /// The time on the wall then, nanoseconds.
     pub left_wall_ns: u64,
-    pub left_slept: u64,
     /// Whether the call is one that does more than to move messages.
     pub works: bool,
     /// Whether it is about a file.
@@ -57,7 +56,6 @@ impl Callers {
             is_inside: false,
             left_at_ns: 0,
             left_wall_ns: 0,
-            left_slept: 0,
             works: false,
             is_of_file: false,
             access: Access::None,

@@ -124,7 +124,7 @@ pub struct Rank {
     /// Whether others have had the processor since the last stretch.
     has_turned: bool,
     callers: Callers,
-    queue: work::Queue,
+    counts: work::Counts,
     /// Whether the end of the library needs no messages, and waits outside.
     ends_outside: bool,
     /// Looks in vain in a row.
@@ -218,7 +218,7 @@ impl Rank {
             rehearsed: [Vec::new(), Vec::new()],
             has_turned: false,
             callers: Callers::default(),
-            queue: work::Queue::default(),
+            counts: work::Counts::default(),
             ends_outside: std::env::var_os(ENDS_OUTSIDE).is_some(),
             looks: 0,
             has_windows: false,
@@ -284,7 +284,7 @@ impl Rank {
             }
             self.ask(Ask::new(AskKind::Mark));
             self.hand_over();
-            self.queue.since_ns();
+            self.counts.queued_since_ns();
         } else if self.phase == Phase::Inside && !self.callers.is_inside() {
             self.pay();
             self.end_access(access);
@@ -386,6 +386,9 @@ impl Rank {
         ring(self.memory.top());
         self.await_turn();
         self.has_turned = true;
+        if self.measures() {
+            self.counts.begin();
+        }
     }
 
     fn await_turn(&mut self) {

@@ -19,6 +19,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
 use super::{Access, Phase, Rank};
@@ -39,21 +40,39 @@ pub(super) const LONG: u64 = 1 << 12;
 /// What the wall's clock shows beyond the processor's is looked into from here on, nanoseconds; less is an interrupt.
 const AWAY_NS: u64 = 30_000;
 
-/// Stretches that follow one in which the rank was away, in which its time without a core is known apart.
+/// Turns that follow a stretch in which the rank was away, after which its time without a core is read.
 const WATCHED: u32 = 64;
 
-/// How long a rank's thread has been ready to run and had no core.
+/// What the kernel counts of a rank's thread. It is asked after a turn has been waited for, which takes longer than to ask,
+/// and where a rank has been away.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(super) struct Counts {
+    /// How often the thread has given up its core to wait for something.
+    slept: u64,
     file: Option<File>,
-    read_ns: u64,
-    /// Stretches before which it is read: the rank has been away from its core, and may soon be again.
+    /// How long it has been ready to run and had no core, nanoseconds.
+    queued_ns: u64,
+    /// Turns after which that is read: the rank has been away, and may soon be again.
     watched: u32,
 }
 
-impl Queue {
-    /// Since it was last asked, nanoseconds; none where the kernel does not tell.
-    pub(super) fn since_ns(&mut self) -> Option<u64> {
+impl Counts {
+    /// The rank has waited for its turn; what it has waited for until now is none of the program's.
+    pub(super) fn begin(&mut self) {
+        self.slept = slept();
+        if self.watched > 0 {
+            self.watched -= 1;
+            self.queued_since_ns();
+        }
+    }
+
+    /// Whether the thread has slept since its turn began.
+    fn has_slept(&self) -> bool {
+        self.slept != slept()
+    }
+
+    /// How long it has waited for a core since it was last asked, nanoseconds; none where the kernel does not tell.
+    pub(super) fn queued_since_ns(&mut self) -> Option<u64> {
         if self.file.is_none() {
             self.file = File::open("/proc/thread-self/schedstat").ok();
         }
@@ -61,7 +80,7 @@ impl Queue {
         let length = self.file.as_ref()?.read_at(&mut text, 0).ok()?;
         // proc(5): the second of three numbers.
         let now_ns = std::str::from_utf8(&text[..length]).ok()?.split(' ').nth(1)?.parse().ok()?;
-        Some(now_ns - std::mem::replace(&mut self.read_ns, now_ns))
+        Some(now_ns - std::mem::replace(&mut self.queued_ns, now_ns))
     }
 }
 
@@ -101,16 +120,12 @@ impl Rank {
         if beyond_ns < AWAY_NS || !self.measures() {
             return 0;
         }
-        self.queue.watched = WATCHED;
-        let blocked_ns = beyond_ns.saturating_sub(self.queue.since_ns().unwrap_or(u64::MAX));
+        self.counts.watched = WATCHED;
+        let blocked_ns = beyond_ns.saturating_sub(self.counts.queued_since_ns().unwrap_or(u64::MAX));
         // SAFETY: an atomic of a place inside the mapping.
         let is_passed_over = unsafe { (*self.slot).is_passed_over.load(Ordering::Acquire) != 0 };
-        let has_slept = self.callers.me().left_slept != slept();
-        if has_slept && !is_passed_over && self.callers.is_alone() && blocked_ns >= AWAY_NS {
-            blocked_ns
-        } else {
-            0
-        }
+        let counts = self.counts.has_slept() && !is_passed_over && self.callers.is_alone();
+        if counts && blocked_ns >= AWAY_NS { blocked_ns } else { 0 }
     }
 
     /// A stretch has ended in which the program did nothing, once the library had begun: what such stretches take is
@@ -135,13 +150,8 @@ impl Rank {
 
     /// The program goes on in this thread: what it computes begins now, and what was done for the simulator is none of it.
     pub(super) fn go_on(&mut self) {
-        if self.queue.watched > 0 {
-            self.queue.watched -= 1;
-            self.queue.since_ns();
-        }
-        let slept = if self.measures() { slept() } else { 0 };
         let me = self.callers.me();
-        (me.left_slept, me.left_wall_ns, me.left_at_ns) = (slept, wall_ns(), processor_ns());
+        (me.left_wall_ns, me.left_at_ns) = (wall_ns(), processor_ns());
     }
 
     /// Asks for the computation that is owed.
@@ -157,9 +167,7 @@ impl Rank {
         if self.measures() && self.callers.me().is_inside {
             let me = self.callers.me();
             me.library_since_ns = Some(now_ns);
-            if me.is_of_file {
-                (me.library_wall_ns, me.left_slept) = (Some(wall_ns()), slept());
-            }
+            me.library_wall_ns = me.is_of_file.then(wall_ns);
         }
     }
 
@@ -230,7 +238,7 @@ impl Rank {
     }
 
     /// Whether the rank's own time is measured now.
-    fn measures(&self) -> bool {
+    pub(super) fn measures(&self) -> bool {
         self.phase == Phase::Inside && self.given.compute_ps == u64::MAX
     }
 
@@ -263,12 +271,31 @@ pub(super) fn works(function: &[u8]) -> (bool, bool) {
 
 /// The processor time of this thread, nanoseconds.
 pub(super) fn processor_ns() -> u64 {
-    clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+    // SAFETY: a system call, for the functions of the C library may tell virtual time; a place for the time.
+    told(|time| unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_THREAD_CPUTIME_ID, time) as i32 })
 }
 
-/// The time on the wall, nanoseconds since some moment.
+/// The time on the wall, nanoseconds since some moment: by the C library's own function, which needs no system call.
 fn wall_ns() -> u64 {
-    clock_ns(libc::CLOCK_MONOTONIC)
+    type Gettime = unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> i32;
+    static REAL: OnceLock<Gettime> = OnceLock::new();
+    let real = REAL.get_or_init(|| {
+        // SAFETY: the library is there, and its function has this type.
+        unsafe {
+            let library = libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY);
+            let found =
+                if library.is_null() { library } else { libc::dlsym(library, c"clock_gettime".as_ptr()) };
+            if found.is_null() { libc::clock_gettime } else { std::mem::transmute::<*mut _, Gettime>(found) }
+        }
+    });
+    // SAFETY: a place for the time.
+    told(|time| unsafe { real(libc::CLOCK_MONOTONIC, time) })
+}
+
+fn told(read: impl FnOnce(*mut libc::timespec) -> i32) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    read(&raw mut time);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// How often this thread has given up its core to wait for something.
@@ -279,11 +306,4 @@ fn slept() -> u64 {
         libc::getrusage(libc::RUSAGE_THREAD, used.as_mut_ptr());
         used.assume_init().ru_nvcsw as u64
     }
-}
-
-fn clock_ns(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a place for the time. A system call, for the functions of the C library may tell virtual time.
-    unsafe { libc::syscall(libc::SYS_clock_gettime, clock, &raw mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
