@@ -39,7 +39,8 @@ fn ranks_of_one_core_take_their_own_time_and_no_more_than_a_few_slices() {
         taken.iter().map(|samples| samples.values_ns.len()).collect::<Vec<_>>(),
         [SAMPLES as usize; 3]
     );
-    assert!(taken[1].values_ns.iter().all(|&kept_ns| (1..60_000_000).contains(&kept_ns)), "{taken:?}");
+    // Nothing, where others have the core all the while.
+    assert!(taken[1].values_ns.iter().all(|&kept_ns| kept_ns < 13_000_000), "{taken:?}");
     assert!(taken[2].values_ns.iter().all(|&took_ns| took_ns >= 2_000_000), "{taken:?}");
     assert_eq!((taken[1].payload_out, taken[2].payload_in), (0, u64::from(1 + SAMPLES)));
 }
