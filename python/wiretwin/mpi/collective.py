@@ -596,8 +596,8 @@ def _agree(meeting: Meeting, me: int, nbytes: int) -> bool:
     known = meeting.first[0] == meeting.root
     if not known and me != meeting.root:
         return True
-    least, most = (nbytes, meeting.nbytes) if known else (meeting.nbytes, nbytes)
-    return least <= most if meeting.name == "Gather" else least >= most
+    block, of_root = (nbytes, meeting.nbytes) if known else (meeting.nbytes, nbytes)
+    return block <= of_root if meeting.name == "Gather" else block >= of_root
 
 
 def _tells_more(meeting: Meeting, me: int, nbytes: int) -> bool:
