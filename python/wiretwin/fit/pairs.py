@@ -36,6 +36,9 @@ CLEAN = 0.9
 """So many of the pairs inside groups, and of those across, have to be on their side of a border."""
 SLOW = 1.5
 """A host, a link or a pair is called slow where it takes so many times what others of its kind do."""
+SLOW_ONCE = 3.0
+"""The same, of a host for which a single launch of one pair speaks: by as much do launches differ whose ranks
+are on cores near to each other and far apart (`wiretwin.states`)."""
 
 SCHEMA = {
     "layer": pl.String,
@@ -197,14 +200,16 @@ def classify(
     """
     own = table.filter(pl.col("layer") == layer)
     by_size: dict[int, dict[tuple[str, str], float]] = {}
-    for a, b, size, value in own.select("a", "b", "bytes", "value_us").iter_rows():
+    launches: dict[tuple[str, str], int] = {}
+    for a, b, size, value, count in own.select("a", "b", "bytes", "value_us", "launches").iter_rows():
         by_size.setdefault(size, {})[a, b] = value
+        launches[a, b] = count
     between = {
         size: {pair: t for pair, t in times.items() if pair[0] != pair[1]} for size, times in by_size.items()
     }
     between = {size: times for size, times in sorted(between.items()) if times}
     itself = {size: {p: t for p, t in times.items() if p[0] == p[1]} for size, times in by_size.items()}
-    slow = _slow_hosts(between, itself, hosts)
+    slow = _slow_hosts(between, itself, launches, hosts)
     lame = {one.hosts[0] for one in slow}
     sound = {
         size: {pair: t for pair, t in times.items() if not lame & set(pair)}
@@ -260,7 +265,10 @@ def _class(name: str, by_size: Mapping[int, Times]) -> Class | None:
 
 
 def _slow_hosts(
-    by_size: Mapping[int, Times], itself: Mapping[int, Times], hosts: Sequence[str]
+    by_size: Mapping[int, Times],
+    itself: Mapping[int, Times],
+    launches: Mapping[tuple[str, str], int],
+    hosts: Sequence[str],
 ) -> list[Slow]:
     """Name the hosts whose fastest pair is slower than the fastest pairs of the others.
 
@@ -282,8 +290,10 @@ def _slow_hosts(
             usual = median(others)
             within = [t for pair, t in itself.get(size, {}).items() if host not in pair]
             uneven = max(within) / median(within) if within else 1.0
+            speak = sum(launches[one] for one, t in times.items() if host in one and t <= SLOW * least)
+            slow = SLOW if speak > 1 else SLOW_ONCE
             # A few others may be slow, too, and what keeps a core busy for a while slows pairs of any host.
-            if least > SLOW * uneven * sorted(others)[3 * len(others) // 4]:
+            if least > slow * uneven * sorted(others)[3 * len(others) // 4]:
                 pairs = sum(host in one for one in times)
                 words = (
                     f"even its fastest of {pairs} pairs, {' and '.join(pair)}, takes {_time(least)} for "
@@ -291,12 +301,12 @@ def _slow_hosts(
                     f"{_time(max(others))}"
                 )
                 found.setdefault(host, []).append((size, least / usual, words))
-    slow = []
+    named = []
     for host, seen in found.items():
         size, times_as_long, words = max(seen, key=lambda one: one[1])
         everywhere = {one[0] for one in seen} == set(by_size)
-        slow.append(Slow("host" if everywhere else "adapter", (host,), size, times_as_long, words))
-    return slow
+        named.append(Slow("host" if everywhere else "adapter", (host,), size, times_as_long, words))
+    return named
 
 
 def _groups(by_size: Mapping[int, Times], hosts: Sequence[str]) -> list[list[str]]:

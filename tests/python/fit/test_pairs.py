@@ -54,6 +54,22 @@ def test_a_host_is_not_slow_by_as_much_as_hosts_are_uneven_by_themselves() -> No
         assert [(one.kind, one.hosts) for one in classify(both, "tcp", HOSTS).slow] == named
 
 
+def test_a_host_is_slow_by_more_where_a_single_launch_says_so() -> None:
+    """Of n2 one pair alone is near: the others are across, and say nothing of it."""
+    for slower, launches, named in ((2.5, 1, []), (2.5, 2, ["n2"]), (4.0, 1, ["n2"])):
+
+        def time_us(a: str, b: str, size: int, by: float = slower) -> float:
+            return plain(a, b, size) * (by if (a, b) == ("n0", "n2") else 1) * (50 if across(a, b) else 1)
+
+        table, _ = found(time_us)
+        lacks = ((pl.col("a") == "n2") & (pl.col("b") == "n3")) | (
+            (pl.col("a") == "n1") & (pl.col("b") == "n2")
+        )
+        table = table.filter(~lacks).with_columns(launches=pl.lit(launches))
+        slow = [one for one in classify(table, "tcp", HOSTS).slow if one.kind == "host"]
+        assert [host for one in slow for host in one.hosts] == named
+
+
 def test_two_switches_are_found_by_the_latency_between_them() -> None:
     table, one = found(lambda a, b, size: plain(a, b, size) + 8.0 * across(a, b))
     assert one.groups == (tuple(HOSTS[:4]), tuple(HOSTS[4:]))
