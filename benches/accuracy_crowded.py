@@ -35,16 +35,12 @@ BEGIN, END = "<!-- crowded: begin -->", "<!-- crowded: end -->"
 SCRIPT = Path(__file__).with_name("exchanges.py")
 KINDS = {"echo": 2000, "ring": 300, "barrier": 500, "halo": 500, "collectives": 150}
 RANKS = (2, 3, 4, 8)
-SIZES = [4, 64, 256, 1024, 4096, 16384, 65536]
-#: Of layers of C, whose programs send longer ones.
-LONGER = [262144, 1048576]
 PASSES, LAUNCHES = 2, 5
 
 
 def twin_in(folder: Path, layer: str = LAYER) -> Twin:
-    """Return the twin of a layer that is kept in a folder, measured now if there is none."""
-    sizes = SIZES if layer == LAYER else SIZES + LONGER
-    return measured(folder / f"twin{suffix(layer)}.toml", layer, sizes)
+    """Return the twin of a layer that is kept in a folder, measured now, as by default, if there is none."""
+    return measured(folder / f"twin{suffix(layer)}.toml", layer)
 
 
 def suffix(layer: str) -> str:
@@ -52,12 +48,12 @@ def suffix(layer: str) -> str:
     return "" if layer == LAYER else f"-{layer.replace('/', '-')}"
 
 
-def measured(kept: Path, layer: str, sizes: list[int], place: Place = HERE) -> Twin:
+def measured(kept: Path, layer: str, sizes: list[int] | None = None, place: Place = HERE) -> Twin:
     """Return the twin in a file, measured now at a place if there is none."""
     if not kept.exists():
         kept.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="wiretwin-crowded-") as scratch:
-            found = measure([layer], sizes=sizes, budget="25s", place=place, out=Path(scratch, "result"))
+            found = measure([layer], sizes=sizes, place=place, out=Path(scratch, "result"))
             fit(found, endpoints="require").write(kept)
     return Twin.read(kept)
 

@@ -10,7 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["COLLECTIVES", "FAMILIES", "LOOPED", "collective_calls", "iterations", "streams"]
+__all__ = [
+    "COLLECTIVES",
+    "EXCHANGED_BYTES",
+    "FAMILIES",
+    "LOOPED",
+    "collective_calls",
+    "iterations",
+    "streams",
+]
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     "send": ("send", "ssend", "bsend"),
@@ -46,6 +54,8 @@ LOOPED = tuple(kind for kind in FAMILIES if kind not in ("recv", "Send", "Recv")
 """Kinds whose loops tell what a call takes: in an iteration both ranks make one call of the kind; in that of
 ``send`` an object goes there and back. What blocking calls with arrays take is measured by size."""
 _WORDS = 10
+EXCHANGED_BYTES = 8 * _WORDS
+"""How long the messages of arrays are."""
 
 
 def collective_calls(world: Any) -> dict[str, Callable[[], Any]]:

@@ -22,6 +22,7 @@ from wiretwin.fit.onestate import differ
 from wiretwin.fit.segments import MIN_SIZES, Piece, fit_segments
 from wiretwin.fit.sharing import sharing
 from wiretwin.fit.stats import ByLaunch, Interval, by_launch, interval, summarise
+from wiretwin.loops import EXCHANGED_BYTES
 from wiretwin.results import Result
 from wiretwin.stacks.layers import nature_of
 from wiretwin.states import Ends
@@ -32,6 +33,7 @@ from wiretwin.twin import (
     Figure,
     Host,
     Layer,
+    LoopedCall,
     Rate,
     Segment,
     Source,
@@ -140,6 +142,9 @@ def fit(
                 confidence=confidence,
                 tolerance=tolerance,
                 clock_ns=clocks.get(name, 0.0),
+                exchange_ns=next(
+                    (1e3 * c.takes_us.value for c in called[name] if c.kind == "Sendrecv"), None
+                ),
                 place=place,
             )
         except ValidationError as error:
@@ -149,8 +154,10 @@ def fit(
 
     fitted = {}
     left_out: dict[str, str] = {}
+    called: dict[str, tuple[LoopedCall, ...]] = {}
     for name in layers or measured:
         of_layer = summary.filter(pl.col("layer") == name)
+        called[name] = looped.looped_calls(of_layer, confidence)
         calls = pl.col("loop").str.starts_with(first.LOOP) | pl.col("loop").str.starts_with(looped.LOOP)
         rows = of_layer.filter(~calls)
         try:
@@ -167,7 +174,7 @@ def fit(
         beside = {
             "sharing": sharing(own, layer, confidence),
             "first": first.first_calls(own, confidence),
-            "looped": looped.looped_calls(of_layer, confidence),
+            "looped": called[name],
         }
         fitted[name] = layer.model_copy(update=beside)
     return Twin(
@@ -255,6 +262,7 @@ def _fit_costs(
     confidence: float,
     tolerance: float,
     clock_ns: float,
+    exchange_ns: float | None,
     place: str | None,
 ) -> dict[str, Any]:
     """Fit what messages cost over all launches in `summary`, and at both ends over those in `ends`.
@@ -290,7 +298,15 @@ def _fit_costs(
         send = loggp.overhead_send(ends, launches, clock_ns)
         recv = loggp.overhead_recv(ends, launches, clock_ns)
         parts, checks = _endpoints(
-            echo, half_pieces, pieces, send, recv, confidence, keep_overlap, nature_of(name).streams
+            echo,
+            half_pieces,
+            pieces,
+            send,
+            recv,
+            confidence=confidence,
+            keep_overlap=keep_overlap,
+            streams=nature_of(name).streams,
+            exchange_ns=exchange_ns,
         )
         cold = loggp.recv_over_stream(ends, clock_ns)
         if cold is not None:
@@ -334,13 +350,16 @@ def _endpoints(
     pieces: Any,
     send: list[Endpoint],
     recv: list[Endpoint],
+    *,
     confidence: float,
     keep_overlap: bool,
     streams: bool,
+    exchange_ns: float | None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Fit both overheads and the latency between them; the twin's keys, and those of its checks.
 
-    Where the layer `streams`, what was taken off the overheads was no error: the ends had copied at once.
+    Where the layer `streams`, or an exchange takes what both ends alone do, what was taken off the overheads
+    was no error: the ends had worked at once.
     """
     chosen = next(e for e in send if _usable(e.found) >= MIN_SIZES)
     sending, receiving = _positive(chosen.found), _positive(recv[0].found)
@@ -360,7 +379,10 @@ def _endpoints(
         "latency": _segments(split.latency, None),
         "rendezvous_from_bytes": loggp.rendezvous(half_pieces, send_pieces),
     }
-    if streams and split.reduced_share > 0:
+    in_turn = exchange_ns is not None and loggp.in_turn(
+        split, send_pieces, recv_pieces, EXCHANGED_BYTES, exchange_ns
+    )
+    if split.reduced_share > 0 and (streams or in_turn):
         parts["busy_send"] = _segments(loggp.lines(send_pieces), sending)
         parts["busy_recv"] = _segments(loggp.lines(recv_pieces), receiving)
     checks: dict[str, Any] = {"overhead_send_by": chosen.method}

@@ -34,6 +34,7 @@ __all__ = [
     "compose",
     "fetch",
     "gap",
+    "in_turn",
     "overhead_recv",
     "overhead_send",
     "recv_over_stream",
@@ -376,6 +377,33 @@ def compose(
         negative_latency_at_bytes=worst_at,
         reduced_share=reduced if reduced > 1e-12 else 0.0,
     )
+
+
+def in_turn(
+    split: Composition, send: Sequence[Piece], recv: Sequence[Piece], nbytes: int, exchange_ns: float
+) -> bool:
+    """Return whether ranks that exchange messages are busy with both, one after the other.
+
+    They are if the exchange takes a time that is nearer to what both ends were measured to be busy for than
+    to what is left of it after `compose` has made both fit into the one-way latency.
+
+    Parameters
+    ----------
+    split, send, recv
+        What `compose` has made of the pieces.
+    nbytes
+        The length of the messages.
+    exchange_ns
+        What each rank takes to send one and receive one, in nanoseconds.
+    """
+    left = sum(_on(lines, nbytes) for lines in (split.send, split.recv))
+    alone = sum(max(_holding(pieces, nbytes).at(nbytes), 0.0) for pieces in (send, recv))
+    return exchange_ns > (left + alone) / 2
+
+
+def _on(lines: Sequence[Line], nbytes: int) -> float:
+    line = next(one for one in reversed(lines) if one.from_bytes <= nbytes)
+    return line.base.value + line.rate.value * nbytes
 
 
 def _holding(pieces: Sequence[Piece], size: int) -> Piece:

@@ -452,8 +452,11 @@ class Collectives:
 
         def finish(meeting: Meeting, me: int) -> None:
             receiver, datatype = kept[0]
-            data = combine(meeting, datatype, me) if receiver is not None else None
-            if receiver is not None and data is not None:
+            # Of nothing there are no messages: others may not be here yet.
+            if receiver is None or not receiver.nbytes:
+                return
+            data = combine(meeting, datatype, me)
+            if data is not None:
                 receiver.unpack(data)
 
         def reduce(rank: Rank) -> Callable[[int], None]:
@@ -563,6 +566,8 @@ class Collectives:
         def finish(meeting: Meeting, me: int) -> None:
             size = datatype.Get_size()
             begin, end = sum(counts[:me]) * size, sum(counts[: me + 1]) * size
+            if begin == end:
+                return
             data = [meeting.data[i][begin:end] for i in range(len(counts))]
             if not op._commute:
                 folded = _fold(data, op, datatype, ops.recursive_doubling)

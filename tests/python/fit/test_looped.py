@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -76,3 +77,24 @@ def test_loops_take_in_the_simulated_world_what_they_were_measured_to_take() -> 
     assert all(one["ps"] < 0 for one in model["beyond"] if "recv" in one["calls"])
     assert not {"Send", "Recv"} & charged
     assert "beyond" not in Site.of(2).model(twin, "synthetic")
+
+
+@pytest.mark.parametrize(("takes_ns", "in_turn"), [(640, True), (560, False)])
+def test_an_exchange_tells_whether_ends_that_overlap_are_busy_in_turn(takes_ns: int, in_turn: bool) -> None:
+    """Of 700 ns at both ends, 500 are left in a one-way latency of so much."""
+    host = replace(HOST, latency=Lines(((0, -200.0, 0.0),)))
+    samples = host.samples(launches=3, loops=LOOPS)
+    one = samples.row(0, named=True)
+    call = {
+        "loop": "later_Sendrecv",
+        "bytes": 0,
+        "messages": 1,
+        "delay_ns": 0,
+        "batch": 1,
+        "value_ns": takes_ns,
+    }
+    rows = [one | call | {"launch": launch} for launch in samples["launch"].unique()]
+    layer = fit(pl.concat([samples, pl.DataFrame(rows, schema=samples.schema)])).layer("synthetic")
+    assert layer.checks is not None
+    assert layer.checks.overhead_reduced_percent is not None
+    assert (bool(layer.busy_send), bool(layer.busy_recv)) == (in_turn, in_turn)

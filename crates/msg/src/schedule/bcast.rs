@@ -13,9 +13,9 @@ pub(super) fn plan(mut builder: Builder<'_>, algorithm: Algorithm) -> Plan {
         Algorithm::Binomial => binomial(&mut builder, whole),
         Algorithm::Linear if call.rank == call.root => {
             let others = (0..call.size).filter(|rank| *rank != call.root);
-            builder.round(others.map(|peer| Step::Send { peer, region: whole }).collect());
+            builder.bulk(others.map(|peer| Step::Send { peer, region: whole }).collect());
         }
-        Algorithm::Linear => builder.round(vec![Step::Recv { peer: call.root, region: whole }]),
+        Algorithm::Linear => builder.bulk(vec![Step::Recv { peer: call.root, region: whole }]),
         _ => {
             // Pieces are numbered from the root; all but the last few are of the same length.
             let piece = bytes.div_ceil(u64::from(call.size));
@@ -44,7 +44,7 @@ fn binomial(builder: &mut Builder<'_>, region: Region) {
     let mut mask = 1;
     while mask < call.size {
         if me & mask != 0 {
-            builder.round(vec![Step::Recv { peer: add(me - mask, call.root, call.size), region }]);
+            builder.bulk(vec![Step::Recv { peer: add(me - mask, call.root, call.size), region }]);
             break;
         }
         mask <<= 1;
@@ -52,7 +52,7 @@ fn binomial(builder: &mut Builder<'_>, region: Region) {
     mask >>= 1;
     while mask > 0 {
         if me + mask < call.size {
-            builder.round(vec![Step::Send { peer: add(me + mask, call.root, call.size), region }]);
+            builder.bulk(vec![Step::Send { peer: add(me + mask, call.root, call.size), region }]);
         }
         mask >>= 1;
     }

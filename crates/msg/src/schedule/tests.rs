@@ -218,6 +218,27 @@ fn every_algorithm_does_what_its_collective_says_for_1_to_17_ranks_and_any_root(
 }
 
 #[test]
+fn of_nothing_there_are_no_messages_but_those_of_a_barrier() {
+    for collective in Collective::ALL {
+        for rank in 0..5 {
+            let amount = Amount::Each(0);
+            let call = Call {
+                collective,
+                algorithm: None,
+                rank,
+                size: 5,
+                root: 1,
+                amount,
+                unit: 1,
+                commutative: true,
+            };
+            let rounds = plan(&call, &Thresholds::MPICH).unwrap().rounds;
+            assert_eq!(rounds.is_empty(), collective != Collective::Barrier, "{collective:?}");
+        }
+    }
+}
+
+#[test]
 fn operations_that_do_not_commute_are_applied_in_the_order_of_ranks() {
     let collectives = [
         Collective::Reduce,

@@ -94,6 +94,11 @@ def varying(comm, say):
     say(room.tolist())
     zero = [0] * n
     comm.Allgatherv(np.empty(0), [np.empty(0), zero])
+    for call in (comm.Allreduce, comm.Scan, comm.Exscan, comm.Reduce_scatter_block):
+        call(np.empty(0), np.empty(0))
+    only = np.full(2 if rank == 0 else 0, -1.0)
+    comm.Reduce_scatter(np.arange(2.0), only, [2] + [0] * (n - 1))
+    say(only.tolist())
     send = [(rank + peer) % 3 for peer in range(n)]
     room = np.full(sum(send), -1, "i8")
     comm.Alltoallv([np.arange(sum(send)) + 100 * rank, send], [room, send])
