@@ -308,6 +308,10 @@ def _fit_costs(
             streams=nature_of(name).streams,
             exchange_ns=exchange_ns,
         )
+        timed = loggp.timed_alone(ends, launches, clock_ns)
+        if timed is not None:
+            alone = [loggp.snapped(pieces(_positive(found), echo), half_pieces) for found in timed]
+            parts["rendezvous_from_bytes"] = loggp.rendezvous(half_pieces, *alone)
         cold = loggp.recv_over_stream(ends, clock_ns)
         if cold is not None:
             checks["recv_busy_over_stream_percent"] = 100 * cold

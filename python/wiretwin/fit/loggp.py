@@ -40,6 +40,7 @@ __all__ = [
     "recv_over_stream",
     "rendezvous",
     "send_disagreement",
+    "timed_alone",
 ]
 
 Method = Literal["prtt", "send_busy", "recv_busy", "stream", "fetch"]
@@ -51,6 +52,10 @@ _FETCH_PAUSE_NS = 20_000
 
 # A send that starts to wait for the receiver takes at least so much longer at once, on top of noise.
 _RENDEZVOUS_JUMP = 1.25
+
+# Where it is known what a receive takes of a message that has come, both are longer by so much, and both
+# factors together by this.
+_EACH_JUMP, _BOTH_JUMP = 1.1, 1.5
 
 
 @dataclass(frozen=True)
@@ -165,6 +170,15 @@ def overhead_recv(summary: pl.DataFrame, launches: Launches, clock_ns: float = 0
     return _furthest([("recv_busy", _single(busy, "each_ns"))], launches)
 
 
+def timed_alone(summary: pl.DataFrame, launches: Launches, clock_ns: float = 0.0) -> list[ByLaunch] | None:
+    """Return the times inside a send and a receive as they were measured, whatever a stream allows.
+
+    None where one of both loops was not run.
+    """
+    found = [_single(_busy(summary, loop, clock_ns), "alone_ns") for loop in ("send_busy", "recv_busy")]
+    return [by_launch(rows, "alone_ns", launches) for rows in found] if all(r.height for r in found) else None
+
+
 def recv_over_stream(summary: pl.DataFrame, clock_ns: float = 0.0) -> float | None:
     """Return by which share a receive timed alone exceeds what a stream allows, median over what exceeds."""
     busy = _busy(summary, "recv_busy", clock_ns).filter(pl.col("each_ns") < pl.col("alone_ns"))
@@ -246,24 +260,44 @@ def send_disagreement(endpoints: Sequence[Endpoint]) -> Disagreement | None:
     return Disagreement(float(np.median(share)), float(share[worst]), int(common[sound][worst]))
 
 
-def rendezvous(half_round_trip: Sequence[Piece], send: Sequence[Piece]) -> int | None:
+def rendezvous(
+    half_round_trip: Sequence[Piece], send: Sequence[Piece], recv: Sequence[Piece] | None = None
+) -> int | None:
     """Return the smallest size at which a message waits for its receiver, or None.
 
     It is the first break that the round trip and the send have in common (their breaks snapped together)
     at which the send takes at least a quarter longer at once while the round trip does not get shorter:
     the send has begun to include the transfer. Copying the message into a buffer makes a send longer
     steadily, not at once.
+
+    A library that takes another kind of buffer from some size on makes a send longer at once, too, but not
+    the receive of a message that has come, whose data are still to be fetched or asked for in a rendezvous.
+    Where receives are given, both are to take longer at once by a tenth at least, and by half in all, factor
+    times factor.
     """
     breaks = {later.from_bytes: (earlier, later) for earlier, later in pairwise(half_round_trip)}
-    for before, after in pairwise(send):
-        at = after.from_bytes
+    for piece in send[1:]:
+        at = piece.from_bytes
         if at not in breaks:
             continue
         earlier, later = breaks[at]
-        jump = after.at(at) >= _RENDEZVOUS_JUMP * max(before.at(at), 0.0)
-        if jump and later.at(at) >= earlier.at(at):
+        jump = _jump(send, at)
+        if recv is None:
+            waits = jump >= _RENDEZVOUS_JUMP
+        else:
+            received = _jump(recv, at)
+            waits = min(jump, received) >= _EACH_JUMP and jump * received >= _BOTH_JUMP
+        if waits and later.at(at) >= earlier.at(at):
             return at
     return None
+
+
+def _jump(pieces: Sequence[Piece], at: int) -> float:
+    """Return by which factor the pieces rise at a break; 1 if there is none."""
+    for before, after in pairwise(pieces):
+        if after.from_bytes == at:
+            return after.at(at) / max(before.at(at), 1.0)
+    return 1.0
 
 
 def snapped(pieces: Sequence[Piece], guide: Sequence[Piece]) -> list[Piece]:

@@ -226,6 +226,23 @@ def test_other_breaks_are_not_rendezvous(send: list[Piece]) -> None:
     assert loggp.rendezvous(HALF, send) is None
 
 
+@pytest.mark.parametrize(
+    ("recv", "size"),
+    [
+        ([piece(0, 500, 0.02)], None),
+        ([piece(0, 500, 0.02), piece(8192, 540, 0.02, 4097, 8192)], None),
+        ([piece(0, 500, 0.02), piece(8192, 900, 0.02, 4097, 8192)], 8192),
+        ([piece(0, 500, 0.02), piece(4096, 900, 0.02, 2049, 4096)], None),
+    ],
+    ids=["no break", "too little", "at once", "elsewhere"],
+)
+def test_a_receive_that_takes_no_longer_at_once_tells_another_buffer_from_rendezvous(
+    recv: list[Piece], size: int | None
+) -> None:
+    send = [piece(0, 400, 0.02), piece(8192, 560, 0.02, 4097, 8192)]
+    assert loggp.rendezvous(HALF, send, recv) == size
+
+
 def test_a_round_trip_that_gets_shorter_is_not_rendezvous() -> None:
     send = [piece(0, 400, 0.01), piece(8192, 2000, 0.04, 4097, 8192)]
     faster = [HALF[0], replace(HALF[1], base=Interval(500, 500, 500))]
