@@ -84,8 +84,8 @@ EDITIONS = {
     "turns have a core each",
     13: "under the MPI library itself, a rank that waits for a disk, for a process that it has started or "
     "for threads that never call has computed meanwhile",
-    14: "where an exchange takes a layer of mpi4py what both ends alone do, they are busy in turn; a broadcast "
-    "of nothing sends nothing",
+    14: "where an exchange takes mpi4py what both ends alone do, they are busy in turn; a broadcast of "
+    "nothing sends nothing",
 }
 """What of a prediction each edition of the model has changed; a change of what is priced makes a new one."""
 EDITION = max(EDITIONS)
