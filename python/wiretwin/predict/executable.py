@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wiretwin import _core, process, scratch, shared_memory
+from wiretwin import _core, leftovers, process, scratch, shared_memory
 from wiretwin.errors import InputError, ProgramError, SimulationError
 from wiretwin.predict import learnt, printed, spread, timeline
 from wiretwin.predict.model import LAYER, AnyNetwork, Side, Site, deals, dealt
@@ -412,6 +412,7 @@ class _Simulated:
             argv = [*library.started(ranks, *shims), "/bin/sh", "-c", into, "sh", *command]
             ends = time.monotonic() + limit_s
             with contextlib.ExitStack() as ran:
+                ran.enter_context(leftovers.none_left(os.getuid()))
                 if not self.own_cores:
                     ran.enter_context(_on_one_core(self.core))
                 launcher, out, err = ran.enter_context(process.child(argv, env=env))

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from predict_help import TWIN, wiretwin
 
+from wiretwin.errors import ProgramError
+from wiretwin.leftovers import Leftovers
 from wiretwin.predict.executable import predict_executable
 from wiretwin.predict.model import layer_model
 from wiretwin.twin import Twin
@@ -587,6 +589,14 @@ def test_what_goes_wrong_is_said(what: str) -> None:
     assert done.code == code, done.err
     assert re.search(text, done.err, re.DOTALL), done.err
     assert not list(Path("/dev/shm").glob(f"wiretwin-*{what}*"))
+
+
+def test_a_program_that_fails_leaves_no_shared_memory_where_python_asks(mpi_twin: Path) -> None:
+    program = compiled(f"    {BAD['crash'][0]}\n", "crash")
+    before = Leftovers.now()
+    with pytest.raises(ProgramError):
+        predict_executable(program, twin=mpi_twin, passes=1, ends=False)
+    assert before.lost_since(os.getuid()).files == set()
 
 
 def test_a_program_without_mpi_or_of_another_is_rejected() -> None:
