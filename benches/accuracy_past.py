@@ -57,8 +57,9 @@ def interval(row: dict[str, Any], others: Sequence[Past]) -> tuple[float, float]
     """Return the interval that a row would have got from a record without its program, in seconds."""
     seconds, share = float(row["predicted_s"]), float(row["compute_share"])
     without = [one for one in others if one.program != row["program"]]
-    model = learnt.errors(row["setup"], without).half_width(seconds, share)
-    below, above = (math.hypot(float(row[side]), model) for side in ("below", "above"))
+    errors = learnt.errors(row["setup"], without)
+    model = errors.half_width(seconds, share)
+    below, above = (errors.among_others(math.hypot(float(row[side]), model)) for side in ("below", "above"))
     return seconds * math.exp(-below), seconds * math.exp(above)
 
 

@@ -266,17 +266,19 @@ def predict_executable(
         for rank, (total, totals, *_) in enumerate(chosen.took[:ranks])
     ]
 
-    def within(width: float, programs: int) -> Spread:
+    def within(errors: learnt.Errors | None = None, share: float = 0.0) -> Spread:
         known = None if setup is None else learnt.launches(setup, chosen.seconds)
-        low, high = spread.interval(chosen.seconds, by_pass, twins, known=known, model=width)
+        low, high = spread.interval(
+            chosen.seconds, by_pass, twins, known=known, errors=errors, compute_share=share
+        )
+        programs = 0 if errors is None else errors.programs
         meaning = spread.meaning(not measured, not twins, False, programs)
         return Spread(value=chosen.seconds, low=low, high=high, meaning=meaning)
 
-    noise = found = within(0.0, 0)
+    noise = found = within()
     if setup is not None:
-        errors = learnt.errors(setup)
         share = compute_share(model, [rank.compute_s for rank in per_rank], chosen.seconds)
-        found = within(errors.half_width(chosen.seconds, share), errors.programs)
+        found = within(learnt.errors(setup), share)
     prediction = Prediction(
         program=path.name,
         program_sha256=sha256_of(path),

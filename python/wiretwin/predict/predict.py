@@ -493,7 +493,7 @@ class Forecast:
         network = worlds[at] if worlds else network
         setup = None if self.kind == "given" or self.twin is None else self.site.setup(self.twin)
 
-        def within(width: float, programs: int) -> Spread:
+        def within(errors: learnt.Errors | None = None, share: float = 0.0) -> Spread:
             low, high = spread.interval(
                 model.seconds,
                 by_pass,
@@ -501,17 +501,18 @@ class Forecast:
                 by_deal if worlds else (),
                 self._untold_s(),
                 known=None if setup is None else learnt.launches(setup, model.seconds),
-                model=width,
+                errors=errors,
+                compute_share=share,
             )
+            programs = 0 if errors is None else errors.programs
             meaning = spread.meaning(self.kind != "measured", self.twin is None, bool(worlds), programs)
             return Spread(value=model.seconds, low=low, high=high, meaning=meaning)
 
-        noise = seconds = within(0.0, 0)
+        noise = seconds = within()
         if setup is not None:
-            errors = learnt.errors(setup)
             computed_s = [rank.compute_s for rank in model.per_rank]
             share = compute_share(network, computed_s, model.seconds)
-            seconds = within(errors.half_width(model.seconds, share), errors.programs)
+            seconds = within(learnt.errors(setup), share)
         return _Predicted(state, network, passes, seconds, noise, setup, model, chosen, other_paths)
 
     def _twin_ends(self, state: _State) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from wiretwin.student import quantile
 
 if TYPE_CHECKING:
-    from wiretwin.predict.learnt import Launches
+    from wiretwin.predict.learnt import Errors, Launches
 
 __all__ = ["LAUNCHES", "interval", "meaning"]
 
@@ -44,7 +44,8 @@ def interval(
     untold: float = 0.0,
     *,
     known: Launches | None = None,
-    model: float = 0.0,
+    errors: Errors | None = None,
+    compute_share: float = 0.0,
 ) -> tuple[float, float]:
     """Return the ends of the interval around a prediction of `seconds`.
 
@@ -64,8 +65,10 @@ def interval(
     known
         How launches of programs on record scatter; without it the passes speak for themselves, and fewer than
         two add nothing.
-    model
-        What the model is wrong by: the half width of an interval of 95 %, as a logarithm.
+    errors
+        What the model is wrong by; without it that is left out.
+    compute_share
+        The share of the time that the busiest rank, or the cores that ranks share, computed.
     """
     found = [seconds, *passes, *ends, *deals]
     if min(found) <= 0.0:  # there is no factor between nothing and something
@@ -74,8 +77,12 @@ def interval(
     dealt = [math.log(one / seconds) for one in _dealt(deals)]
     share = min(0.99, untold / seconds)
     sides = [*(math.log(one / seconds) for one in ends), math.log1p(-share), math.log1p(share)]
-    below = min(_WIDEST, math.hypot(scatter, model, min([0.0, *sides]), min([0.0, *dealt])))
-    above = min(_WIDEST, math.hypot(scatter, model, max([0.0, *sides]), max([0.0, *dealt])))
+    below = math.hypot(scatter, min([0.0, *sides]), min([0.0, *dealt]))
+    above = math.hypot(scatter, max([0.0, *sides]), max([0.0, *dealt]))
+    if errors is not None:
+        model = errors.half_width(seconds, compute_share)
+        below, above = (errors.among_others(math.hypot(one, model)) for one in (below, above))
+    below, above = min(_WIDEST, below), min(_WIDEST, above)
     return seconds * math.exp(-below), seconds * math.exp(above)
 
 

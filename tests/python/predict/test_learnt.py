@@ -67,6 +67,22 @@ def test_what_is_there_once_a_run_counts_in_short_ones() -> None:
     assert 2e-3 < 1e-5 * math.exp(found.half_width(1e-5, 0.5)) < 10e-3
 
 
+def test_an_interval_goes_half_of_the_way_to_those_of_others() -> None:
+    rows = record(60, scale=0.05, fixed_s=1e-3)
+    found = learnt.errors("host", rows)
+    narrow, wide = 0.2 * found.typical, 5 * found.typical
+    assert found.among_others(narrow) == pytest.approx(math.sqrt(0.2) * found.typical)
+    assert found.among_others(wide) == pytest.approx(math.sqrt(5) * found.typical)
+    assert found.among_others(0.0) == 0.0
+    assert learnt.errors("host", []).among_others(0.3) == 0.3
+    own = [found.half_width(row.predicted_s, row.compute_share) for row in rows]
+    assert min(own) < found.typical < max(own)
+    low, high = interval(1.0, [], [0.9, 1.1], errors=found, compute_share=0.5)
+    width = found.among_others(math.hypot(math.log(1.1), found.half_width(1.0, 0.5)))
+    assert high == pytest.approx(math.exp(width))
+    assert low < 1.0 < high
+
+
 def test_a_program_counts_once_however_often_it_was_run() -> None:
     once = record(20, scale=0.05, each=1)
     wrong = Past(2, "host", "run often", 2, "2026-11-25", 1.0, 0.5, 0.02, 0.02, (1.5,))
@@ -130,11 +146,6 @@ def test_launches_on_record_add_to_what_few_passes_say() -> None:
     _, alone = interval(1.0, [0.98, 1.02], [])
     _, helped = interval(1.0, [0.98, 1.02], [], known=typical)
     assert helped < 1.10 < alone
-
-
-def test_what_the_model_is_wrong_by_adds_as_a_square() -> None:
-    _, high = interval(1.0, [], [0.9, 1.1], model=0.2)
-    assert math.log(high) == pytest.approx(math.hypot(0.2, math.log(1.1)))
 
 
 def test_the_record_is_read_and_has_what_was_run(tmp_path: Path) -> None:
