@@ -118,7 +118,7 @@ _SURE = 1000.0
 _SHARED = 0.5
 """How much of the way an interval goes to the width that programs on record get."""
 _LIKELY = 0.999
-"""Of the weight of all combinations; the rest, a few in ten thousand each, are left out."""
+"""Of the weight of all combinations; those that share the rest are left out."""
 _WIDEST = 50.0
 """The logarithm of a factor that says no more by being larger."""
 _HALVINGS = 24
