@@ -47,7 +47,7 @@ def test_an_interval_holds_for_programs_that_were_left_out(scale: float, fixed_s
         for seed in range(3)
         for row, half in learnt.left_out(record(20, scale=scale, fixed_s=fixed_s, seed=seed, each=1), "host")
     ]
-    inside = [abs(row.error) <= math.hypot(row.noise, half) for row, half in found]
+    inside = [abs(row.error) <= half for row, half in found]
     assert 0.92 <= fmean(inside) < 1.0
 
 
@@ -67,20 +67,20 @@ def test_what_is_there_once_a_run_counts_in_short_ones() -> None:
     assert 2e-3 < 1e-5 * math.exp(found.half_width(1e-5, 0.5)) < 10e-3
 
 
-def test_an_interval_goes_half_of_the_way_to_those_of_others() -> None:
+def test_an_interval_goes_half_of_the_way_to_those_of_others_but_not_within_its_noise() -> None:
     rows = record(60, scale=0.05, fixed_s=1e-3)
     found = learnt.errors("host", rows)
-    narrow, wide = 0.2 * found.typical, 5 * found.typical
-    assert found.among_others(narrow) == pytest.approx(math.sqrt(0.2) * found.typical)
-    assert found.among_others(wide) == pytest.approx(math.sqrt(5) * found.typical)
-    assert found.among_others(0.0) == 0.0
-    assert learnt.errors("host", []).among_others(0.3) == 0.3
     own = [found.half_width(row.predicted_s, row.compute_share) for row in rows]
     assert min(own) < found.typical < max(own)
-    low, high = interval(1.0, [], [0.9, 1.1], errors=found, compute_share=0.5)
-    width = found.among_others(math.hypot(math.log(1.1), found.half_width(1.0, 0.5)))
-    assert high == pytest.approx(math.exp(width))
-    assert low < 1.0 < high
+    for row, width in zip(rows, own, strict=True):
+        moved = math.sqrt(math.hypot(width, 0.02) * found.typical)
+        assert found.beyond(0.02, row.predicted_s, row.compute_share) == pytest.approx(max(0.02, moved))
+    assert found.beyond(5 * found.typical, 1.0, 0.5) == 5 * found.typical
+    none = learnt.errors("host", [])
+    assert none.beyond(0.3, 1.0, 0.5) == math.hypot(0.3, none.half_width(1.0, 0.5))
+    low, high = interval(1.0, [], [0.8, 1.1], errors=found, compute_share=0.5)
+    assert high == pytest.approx(math.exp(found.beyond(math.log(1.1), 1.0, 0.5)))
+    assert low == pytest.approx(math.exp(-found.beyond(-math.log(0.8), 1.0, 0.5)))
 
 
 def test_a_program_counts_once_however_often_it_was_run() -> None:
