@@ -58,7 +58,7 @@ def interval(row: dict[str, Any], others: Sequence[Past]) -> tuple[float, float]
     seconds, share = float(row["predicted_s"]), float(row["compute_share"])
     without = [one for one in others if one.program != row["program"]]
     errors = learnt.errors(row["setup"], without)
-    below, above = (errors.beyond(float(row[side]), seconds, share) for side in ("below", "above"))
+    below, above = (errors.with_noise(float(row[side]), seconds, share) for side in ("below", "above"))
     return seconds * math.exp(-below), seconds * math.exp(above)
 
 

@@ -303,15 +303,12 @@ def _fit_costs(
             pieces,
             send,
             recv,
+            timed=loggp.timed_alone(ends, launches, clock_ns),
             confidence=confidence,
             keep_overlap=keep_overlap,
             streams=nature_of(name).streams,
             exchange_ns=exchange_ns,
         )
-        timed = loggp.timed_alone(ends, launches, clock_ns)
-        if timed is not None:
-            alone = [loggp.snapped(pieces(_positive(found), echo), half_pieces) for found in timed]
-            parts["rendezvous_from_bytes"] = loggp.rendezvous(half_pieces, *alone)
         cold = loggp.recv_over_stream(ends, clock_ns)
         if cold is not None:
             checks["recv_busy_over_stream_percent"] = 100 * cold
@@ -355,6 +352,7 @@ def _endpoints(
     send: list[Endpoint],
     recv: list[Endpoint],
     *,
+    timed: list[ByLaunch] | None,
     confidence: float,
     keep_overlap: bool,
     streams: bool,
@@ -377,11 +375,14 @@ def _endpoints(
         confidence=confidence,
         keep_overlap=keep_overlap,
     )
+    alone = [send_pieces]
+    if timed is not None:
+        alone = [loggp.snapped(pieces(_positive(found), echo), half_pieces) for found in timed]
     parts = {
         "overhead_send": _segments(split.send, sending),
         "overhead_recv": _segments(split.recv, receiving),
         "latency": _segments(split.latency, None),
-        "rendezvous_from_bytes": loggp.rendezvous(half_pieces, send_pieces),
+        "rendezvous_from_bytes": loggp.rendezvous(half_pieces, *alone),
     }
     in_turn = exchange_ns is not None and loggp.in_turn(
         split, send_pieces, recv_pieces, EXCHANGED_BYTES, exchange_ns

@@ -23,7 +23,7 @@ each one out in turn shows (`left_out`).
 *How sure the widths are.* Which program's interval is to be the wider one is known less well than how wide
 they are on the whole: it hangs on the scatter of a few passes, and on scales that few programs have shown. So
 an interval goes half of the way, on logarithms, to the width that programs on record get
-(`Errors.beyond`), but no further than the noise that the prediction knows of. Leaving each program out in
+(`Errors.with_noise`), but no further than the noise that the prediction knows of. Leaving each program out in
 turn, half is about the share with the least interval score (Gneiting and Raftery 2007, equation 43, on
 logarithms): 1.64 in the mean over six set-ups on record, 1.79 for none of the way, 1.83 for all of it.
 
@@ -259,7 +259,7 @@ class Errors:
             low, high = (middle, high) if outside(middle) > 1.0 - CONFIDENCE else (low, middle)
         return math.sqrt(low * high)
 
-    def beyond(self, noise: float, seconds: float, compute_share: float) -> float:
+    def with_noise(self, noise: float, seconds: float, compute_share: float) -> float:
         """Return the half width of an interval, as a logarithm.
 
         It is the program's own, moved towards those that programs on record get, and not less than its noise.
@@ -484,7 +484,7 @@ def left_out(past: Sequence[Past], setup: str) -> list[tuple[Past, float]]:
     for program in dict.fromkeys(row.program for row in rows):
         learnt = _learn(setup, [row for row in rows if row.program != program])
         found += [
-            (row, learnt.beyond(row.noise, row.predicted_s, row.compute_share))
+            (row, learnt.with_noise(row.noise, row.predicted_s, row.compute_share))
             for row in rows
             if row.program == program
         ]

@@ -80,7 +80,7 @@ def interval(
     below = math.hypot(scatter, min([0.0, *sides]), min([0.0, *dealt]))
     above = math.hypot(scatter, max([0.0, *sides]), max([0.0, *dealt]))
     if errors is not None:
-        below, above = (errors.beyond(one, seconds, compute_share) for one in (below, above))
+        below, above = (errors.with_noise(one, seconds, compute_share) for one in (below, above))
     below, above = min(_WIDEST, below), min(_WIDEST, above)
     return seconds * math.exp(-below), seconds * math.exp(above)
 
