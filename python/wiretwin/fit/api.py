@@ -375,14 +375,11 @@ def _endpoints(
         confidence=confidence,
         keep_overlap=keep_overlap,
     )
-    alone = [send_pieces]
-    if timed is not None:
-        alone = [loggp.snapped(pieces(_positive(found), echo), half_pieces) for found in timed]
     parts = {
         "overhead_send": _segments(split.send, sending),
         "overhead_recv": _segments(split.recv, receiving),
         "latency": _segments(split.latency, None),
-        "rendezvous_from_bytes": loggp.rendezvous(half_pieces, *alone),
+        "rendezvous_from_bytes": loggp.rendezvous(half_pieces, send_pieces, timed),
     }
     in_turn = exchange_ns is not None and loggp.in_turn(
         split, send_pieces, recv_pieces, EXCHANGED_BYTES, exchange_ns

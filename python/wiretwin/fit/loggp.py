@@ -261,35 +261,36 @@ def send_disagreement(endpoints: Sequence[Endpoint]) -> Disagreement | None:
 
 
 def rendezvous(
-    half_round_trip: Sequence[Piece], send: Sequence[Piece], recv: Sequence[Piece] | None = None
+    half_round_trip: Sequence[Piece], send: Sequence[Piece], timed: Sequence[ByLaunch] | None = None
 ) -> int | None:
     """Return the smallest size at which a message waits for its receiver, or None.
 
-    It is the first break that the round trip and the send have in common (their breaks snapped together)
-    at which the send takes at least a quarter longer at once while the round trip does not get shorter:
+    It is the break that the round trip and the send have in common (their breaks snapped together) at which
+    the send takes longer at once by most, a quarter at least, while the round trip does not get shorter:
     the send has begun to include the transfer. Copying the message into a buffer makes a send longer
     steadily, not at once.
 
     A library that takes another kind of buffer from some size on makes a send longer at once, too, but not
     the receive of a message that has come, whose data are still to be fetched or asked for in a rendezvous.
-    Where receives are given, both are to take longer at once by a tenth at least, and by half in all, factor
-    times factor.
+    Where both were timed, sends and receives, each is to take longer at once by a tenth at least, and by half
+    in all, factor times factor. That is seen from what was measured on both sides of the round trip's break,
+    for the line of one of them may go through it without a break of its own where it is noisy.
     """
-    breaks = {later.from_bytes: (earlier, later) for earlier, later in pairwise(half_round_trip)}
-    for piece in send[1:]:
-        at = piece.from_bytes
-        if at not in breaks:
+    found: dict[int, float] = {}
+    for earlier, later in pairwise(half_round_trip):
+        at = later.from_bytes
+        if later.at(at) < earlier.at(at):
             continue
-        earlier, later = breaks[at]
-        jump = _jump(send, at)
-        if recv is None:
+        if timed is None:
+            jump = _jump(send, at)
             waits = jump >= _RENDEZVOUS_JUMP
         else:
-            received = _jump(recv, at)
-            waits = min(jump, received) >= _EACH_JUMP and jump * received >= _BOTH_JUMP
-        if waits and later.at(at) >= earlier.at(at):
-            return at
-    return None
+            sent, received = (_measured_jump(one, later) for one in timed)
+            jump = sent * received
+            waits = min(sent, received) >= _EACH_JUMP and jump >= _BOTH_JUMP
+        if waits:
+            found[at] = jump
+    return max(found, key=lambda at: found[at], default=None)
 
 
 def _jump(pieces: Sequence[Piece], at: int) -> float:
@@ -298,6 +299,21 @@ def _jump(pieces: Sequence[Piece], at: int) -> float:
         if after.from_bytes == at:
             return after.at(at) / max(before.at(at), 1.0)
     return 1.0
+
+
+def _measured_jump(found: ByLaunch, later: Piece) -> float:
+    """Return by which factor what was measured rises over a break, beyond what the round trip's rate adds.
+
+    From the last size before the break to the first after it; 1 if there is none.
+    """
+    known = ~np.isnan(found.values).all(axis=0)
+    sizes, values = found.sizes[known], np.nanmedian(found.values[:, known], axis=0)
+    below, above = np.flatnonzero(sizes < later.from_low), np.flatnonzero(sizes >= later.from_high)
+    if not below.size or not above.size:
+        return 1.0
+    at, to = below[-1], above[0]
+    steady = values[at] + later.rate.value * (sizes[to] - sizes[at])
+    return float(values[to] / max(steady, 1.0))
 
 
 def snapped(pieces: Sequence[Piece], guide: Sequence[Piece]) -> list[Piece]:

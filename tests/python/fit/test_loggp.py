@@ -10,7 +10,7 @@ import pytest
 
 from wiretwin.fit import loggp
 from wiretwin.fit.segments import Piece
-from wiretwin.fit.stats import Interval, summarise
+from wiretwin.fit.stats import ByLaunch, Interval, summarise
 from wiretwin.fit.synthetic import HALF_OCTAVES, Lines, Machine
 
 MACHINE = Machine(
@@ -226,21 +226,41 @@ def test_other_breaks_are_not_rendezvous(send: list[Piece]) -> None:
     assert loggp.rendezvous(HALF, send) is None
 
 
+AT = (1024, 2048, 3072, 4096, 6144, 12288, 24576)
+
+
+def inside_call(base: float, rate: float, jumps: dict[int, float]) -> ByLaunch:
+    """Return times inside a call, the same in three launches: a line that rises at sizes by factors."""
+    at_once = [np.prod([by for size, by in jumps.items() if n >= size]) for n in AT]
+    values = np.array([[(base + rate * n) * by for n, by in zip(AT, at_once, strict=True)]] * 3)
+    return ByLaunch(np.array(AT), values, np.full(len(AT), 3))
+
+
 @pytest.mark.parametrize(
     ("recv", "size"),
     [
-        ([piece(0, 500, 0.02)], None),
-        ([piece(0, 500, 0.02), piece(8192, 540, 0.02, 4097, 8192)], None),
-        ([piece(0, 500, 0.02), piece(8192, 900, 0.02, 4097, 8192)], 8192),
-        ([piece(0, 500, 0.02), piece(4096, 900, 0.02, 2049, 4096)], None),
+        ({}, None),
+        ({8192: 1.05}, None),
+        ({8192: 1.8}, 8192),
+        ({4096: 1.8}, None),
     ],
     ids=["no break", "too little", "at once", "elsewhere"],
 )
 def test_a_receive_that_takes_no_longer_at_once_tells_another_buffer_from_rendezvous(
-    recv: list[Piece], size: int | None
+    recv: dict[int, float], size: int | None
 ) -> None:
-    send = [piece(0, 400, 0.02), piece(8192, 560, 0.02, 4097, 8192)]
-    assert loggp.rendezvous(HALF, send, recv) == size
+    send = [piece(0, 400, 0.02)]  # whose line goes through the break
+    assert (
+        loggp.rendezvous(HALF, send, [inside_call(400, 0.02, {8192: 2.5}), inside_call(500, 0.02, recv)])
+        == size
+    )
+
+
+def test_of_two_breaks_that_may_be_rendezvous_it_is_the_higher_one() -> None:
+    half = [HALF[0], piece(4096, 1400, 0.05, 3073, 4096), piece(8192, 4000, 0.05, 6145, 8192)]
+    ends = [inside_call(400, 0.02, {4096: 1.6, 8192: 2.5}), inside_call(500, 0.02, {4096: 1.5, 8192: 2.5})]
+    assert loggp.rendezvous(half, [piece(0, 400, 0.02)], ends) == 8192
+    assert loggp.rendezvous(half[:2], [piece(0, 400, 0.02)], ends) == 4096
 
 
 def test_a_round_trip_that_gets_shorter_is_not_rendezvous() -> None:
