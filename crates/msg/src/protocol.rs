@@ -28,15 +28,19 @@ pub enum Mode {
     Ready,
     /// `MPI_Bsend`: complete at once, from a buffer of the sender's.
     Buffered,
+    /// `MPI_Send` of memory that has not been written since the same was sent to the same rank, whose core has
+    /// it in its caches.
+    Unchanged,
 }
 
 impl Mode {
     /// All of them by name, as in the Python interface.
-    pub const BY_NAME: [(&'static str, Self); 4] = [
+    pub const BY_NAME: [(&'static str, Self); 5] = [
         ("standard", Self::Standard),
         ("synchronous", Self::Synchronous),
         ("ready", Self::Ready),
         ("buffered", Self::Buffered),
+        ("unchanged", Self::Unchanged),
     ];
 
     /// The mode named so.
@@ -67,7 +71,7 @@ impl Protocol {
             Mode::Synchronous => Self::Rendezvous,
             // A ready send knows its receive is there, so it needs no handshake, but its data are
             // as long as another's: MPICH treats it as a standard one, and so does this.
-            Mode::Standard | Mode::Ready | Mode::Buffered => {
+            Mode::Standard | Mode::Ready | Mode::Buffered | Mode::Unchanged => {
                 if rendezvous_from.is_some_and(|from| bytes >= from) { Self::Rendezvous } else { Self::Eager }
             }
         }

@@ -42,6 +42,7 @@ fn model() -> Model {
         gap: curve(50_000, 10),
         rendezvous_from: Some(Bytes::new(65_536)),
         fetch: None,
+        fetch_unchanged: None,
         unexpected_copy: None,
     };
     let node = NodeModel {

@@ -93,6 +93,7 @@ fn model(ranks: u32, cores: u32) -> Model {
         gap: curve(100_000, 10),
         rendezvous_from: Some(Bytes::new(65_536)),
         fetch: None,
+        fetch_unchanged: None,
         unexpected_copy: Some(curve(20_000, 30)),
     };
     Model {

@@ -16,6 +16,7 @@
 //!
 //! A latency may be negative: where both ends copy at the same time, the two overheads overlap.
 
+use wiretwin_msg::protocol::Mode;
 use wiretwin_units::{Bytes, Span};
 
 /// One piece of a [`Curve`]: `base_ps + per_byte_fs * m / 1000` for messages of `m` bytes.
@@ -110,6 +111,9 @@ pub struct Layer {
     /// The time a receive call keeps its core that takes a waiting rendezvous message out of its sender's
     /// memory, `call` included; `None` if senders push.
     pub fetch: Option<Curve>,
+    /// The same for a message sent from memory that has not been written since the last one from it; `fetch`
+    /// where there is none.
+    pub fetch_unchanged: Option<Curve>,
     /// What a receive pays on top when its message came before it was posted.
     pub unexpected_copy: Option<Curve>,
 }
@@ -157,8 +161,9 @@ impl Layer {
     /// senders push.
     #[inline]
     #[must_use]
-    pub fn fetch_cost_ps(&self, bytes: u64) -> Option<u64> {
-        self.fetch.as_ref().map(|fetch| beyond_call(fetch.at(bytes), self.call))
+    pub fn fetch_cost_ps(&self, bytes: u64, mode: Mode) -> Option<u64> {
+        let unchanged = self.fetch_unchanged.as_ref().filter(|_| mode == Mode::Unchanged);
+        unchanged.or(self.fetch.as_ref()).map(|fetch| beyond_call(fetch.at(bytes), self.call))
     }
 
     /// From the end of the sender's work to the arrival, picoseconds; negative where the ends overlap.
@@ -261,6 +266,7 @@ mod tests {
             gap: ps(0),
             rendezvous_from: None,
             fetch: None,
+            fetch_unchanged: None,
             unexpected_copy: None,
         }
     }

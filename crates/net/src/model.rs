@@ -11,9 +11,9 @@
 //! ```
 //!
 //! with `LAYER` as `{"call_ps", "overhead_send", "overhead_recv", "latency", "gap",
-//! "rendezvous_from_bytes", "fetch", "unexpected_copy"}`; each curve is a list of `{"from_bytes", "base_ps",
-//! "per_byte_fs"}` with `from_bytes` ascending from 0. `rendezvous_from_bytes`, `fetch` and
-//! `unexpected_copy` may be null or absent. Numbers are integers. A node may have a `name`, which programs
+//! "rendezvous_from_bytes", "fetch", "fetch_unchanged", "unexpected_copy"}`; each curve is a list of `{"from_bytes",
+//! "base_ps", "per_byte_fs"}` with `from_bytes` ascending from 0. `rendezvous_from_bytes`, `fetch`, `fetch_unchanged`
+//! and `unexpected_copy` may be null or absent. Numbers are integers. A node may have a `name`, which programs
 //! are told where there is no other node, and nothing here depends on.
 
 use std::sync::Arc;
@@ -173,7 +173,7 @@ const BEYOND_KEYS: &str = "calls ps";
 const NODE_KEYS: &str = "name cores cores_of idle quantum_ps turn_ps fair tick_ps least_ps";
 const LINK_KEYS: &str = "rate_bit_s delay_ps message_bytes";
 const LAYER_KEYS: &str = "call_ps overhead_send overhead_recv latency gap rendezvous_from_bytes fetch \
-    unexpected_copy";
+    fetch_unchanged unexpected_copy";
 const SEGMENT_KEYS: &str = "from_bytes base_ps per_byte_fs";
 /// A day, far below the end of the clock: no sum of a few of them overflows.
 const LONGEST_PS: u64 = 86_400_000_000_000_000;
@@ -333,7 +333,7 @@ fn read_layer(at: &At<'_>) -> Result<Layer, PlanError> {
     let fields = at.object(LAYER_KEYS)?;
     let unexpected = fields.optional("unexpected_copy");
     let rendezvous = fields.optional("rendezvous_from_bytes");
-    let fetch = fields.optional("fetch");
+    let (fetch, unchanged) = (fields.optional("fetch"), fields.optional("fetch_unchanged"));
     Ok(Layer {
         call: Span::from_ps(fields.get("call_ps")?.integer(0, LONGEST_PS)?),
         overhead_send: read_curve(&fields.get("overhead_send")?, Sign::NeverNegative)?,
@@ -342,6 +342,7 @@ fn read_layer(at: &At<'_>) -> Result<Layer, PlanError> {
         gap: read_curve(&fields.get("gap")?, Sign::NeverNegative)?,
         rendezvous_from: rendezvous.map(|at| at.integer(0, u64::MAX)).transpose()?.map(Bytes::new),
         fetch: fetch.map(|at| read_curve(&at, Sign::NeverNegative)).transpose()?,
+        fetch_unchanged: unchanged.map(|at| read_curve(&at, Sign::NeverNegative)).transpose()?,
         unexpected_copy: unexpected.map(|at| read_curve(&at, Sign::NeverNegative)).transpose()?,
     })
 }
@@ -384,6 +385,7 @@ fn read_curve(at: &At<'_>, sign: Sign) -> Result<Curve, PlanError> {
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
+    use wiretwin_msg::protocol::Mode;
 
     use super::*;
 
@@ -420,7 +422,17 @@ mod tests {
     fn a_layer_whose_receivers_fetch_is_read() {
         let fetch = serde_json::json!([{"from_bytes": 0, "base_ps": 800, "per_byte_fs": 30}]);
         let model = model(|m| m["intra"]["fetch"] = fetch.clone()).unwrap();
-        assert_eq!(model.intra.fetch_cost_ps(100_000), Some(800 + 3000 - 100));
+        let cost = |layer: &Layer, mode| layer.fetch_cost_ps(100_000, mode);
+        assert_eq!(cost(&model.intra, Mode::Standard), Some(800 + 3000 - 100));
+        assert_eq!(cost(&model.intra, Mode::Unchanged), Some(800 + 3000 - 100));
+        let unchanged = serde_json::json!([{"from_bytes": 0, "base_ps": 600, "per_byte_fs": 10}]);
+        let model = self::model(|m| {
+            m["intra"]["fetch"] = fetch.clone();
+            m["intra"]["fetch_unchanged"] = unchanged.clone();
+        });
+        let layer = model.unwrap().intra;
+        assert_eq!(cost(&layer, Mode::Standard), Some(800 + 3000 - 100));
+        assert_eq!(cost(&layer, Mode::Unchanged), Some(600 + 1000 - 100));
     }
 
     #[test]

@@ -108,9 +108,17 @@ class Collectives:
             rank.runtime.meetings.pop(meeting.key, None)
 
     def _steps(
-        self, rank: Rank, sequence: int, plan: Rounds, reduce: Callable[[int], None] | None = None
+        self,
+        rank: Rank,
+        sequence: int,
+        plan: Rounds,
+        reduce: Callable[[int], None] | None = None,
+        mode: str = "standard",
     ) -> Generator[list[int], None, None]:
-        """Post the rounds of a schedule one after the other; yields what to wait for."""
+        """Post the rounds of a schedule one after the other; yields what to wait for.
+
+        What is sent before anything has been received is sent in `mode`.
+        """
         context, tag, ranks = self._context + 1, sequence & TAG_LIMIT, self._ranks
         post, me, receives = rank.post, rank.index, rank.runtime.receives
         for step in plan:
@@ -122,9 +130,11 @@ class Collectives:
                     ids.append(request)
             for what, peer, _, length in step:
                 if what == "send":
-                    ids.append(post(me, ("send", context, ranks[peer], tag, length, "standard")))
+                    ids.append(post(me, ("send", context, ranks[peer], tag, length, mode)))
             if ids:
                 yield ids
+            if any(what == "recv" for what, *_ in step):
+                mode = "standard"
             if reduce is not None:
                 for what, _, _, length in step:
                     if what == "reduce" and length:
@@ -197,7 +207,9 @@ class Collectives:
         value, root, nbytes = prepare(rank, me)
         meeting = self._meet(rank, me, name, value, root, nbytes)
         work = reduce(rank) if reduce is not None else None
-        steps = self._steps(rank, meeting.sequence, plan(me, root, nbytes), work)
+        whole = b"".join(value) if isinstance(value, list) else value
+        mode = rank.mode_of(name, whole, "standard") if isinstance(whole, bytes) else "standard"
+        steps = self._steps(rank, meeting.sequence, plan(me, root, nbytes), work, mode)
         if blocking:
             self._drive(rank, steps)
         else:

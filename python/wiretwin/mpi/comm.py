@@ -13,7 +13,7 @@ from .failure import fail, refuse
 from .group import Group
 from .names import refuse_name, refusing
 from .objects import Objects
-from .rank import NOBODY, Rank, here
+from .rank import LONG, NOBODY, Rank, here
 from .request import MESSAGE_NO_PROC, Message, Prequest, Request, _complete, _poll
 from .status import Status
 
@@ -226,10 +226,14 @@ class Comm(Collectives, Objects):
             fail("ERR_TAG", f"tag has value {tag}, must be from 0 to {TAG_LIMIT} or ANY_TAG")
         return peer
 
-    def _post_send(self, rank: Rank, data: bytes, dest: int, tag: int, mode: Mode) -> int:
+    def _post_send(
+        self, rank: Rank, data: bytes, dest: int, tag: int, mode: Mode, *, is_buffer: bool = False
+    ) -> int:
         peer = self._to(dest, tag)
         if mode == "buffered":
             rank.runtime.check_attached(rank, len(data))
+        if is_buffer:
+            mode = rank.mode_of(peer, data, mode)
         return rank.send(self._context, peer, tag, data, mode)
 
     def _post_receive(self, rank: Rank, capacity: int, source: int, tag: int) -> int:
@@ -294,6 +298,8 @@ class Comm(Collectives, Objects):
                 data, to = outgoing(sendbuf, dest, writable=sendbuf is recvbuf), self._to(dest, sendtag)
                 if mode == "buffered":
                     rank.runtime.check_attached(rank, len(data))
+                if len(data) >= LONG:
+                    mode = rank.mode_of(to, data, mode)
             buffer, receive = incoming(recvbuf, source), NO_RECEIVE
             if source != PROC_NULL:
                 receive = (self._from(source, recvtag), recvtag, buffer.nbytes)
@@ -346,7 +352,8 @@ class Comm(Collectives, Objects):
             if dest == PROC_NULL:
                 self._valid()
                 return Request()._finished()
-            return Request()._send(self._post_send(rank, outgoing(buf, dest), dest, tag, mode))
+            data = outgoing(buf, dest)
+            return Request()._send(self._post_send(rank, data, dest, tag, mode, is_buffer=True))
         finally:
             rank.leave()
 
@@ -398,7 +405,8 @@ class Comm(Collectives, Objects):
                 if dest == PROC_NULL:
                     request._finished()
                 else:
-                    request._send(self._post_send(here(), message.pack(), dest, tag, mode))
+                    data = message.pack()
+                    request._send(self._post_send(here(), data, dest, tag, mode, is_buffer=True))
 
             return Prequest._make(start)
         finally:

@@ -10,24 +10,43 @@ from __future__ import annotations
 import gc
 import json
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
 import greenlet
+import numpy as np
 
 from wiretwin import _core
 from wiretwin.loops import COLLECTIVES, FAMILIES, iterations, streams
 
+from .away import Away
 from .comm import COMM_WORLD, open_world
 from .compute import ComputeSource, Given, Measured
 from .rank import OwnWork, Rank
+from .recording import Recorder, Solo
 from .runtime import Runtime
 
 __all__ = ["own_work", "times_ns"]
 
-_WARM, _ITERATIONS = 4, 12
+
+@dataclass(frozen=True, slots=True)
+class _Often:
+    """How often the loops are gone through; of each, how many iterations are made before, and looked at."""
+
+    rounds: int
+    warm: int
+    iterations: int
+
+
+_AT_A_STRETCH = _Often(1, 4, 12)
+_IN_ROUNDS = _Often(3, 2, 5)
+"""Where calls are measured: a core that is slower for a while is so for all of them."""
+
+_REFERENCE = "Barrier"
+"""It does no work within."""
 _NOTHING = [{"from_bytes": 0, "base_ps": 0, "per_byte_fs": 0}]
 _FREE = {
     "nodes": [{"cores": 2, "idle": "spin", "quantum_ps": 4_000_000_000}],
@@ -40,42 +59,94 @@ _FREE = {
 """Messages that cost nothing."""
 
 
-@lru_cache(maxsize=1)
-def own_work() -> OwnWork:
-    """Find what calls with the smallest messages and objects leave to be measured; once in a process."""
-    source = _Notes()
-    before: dict[str, list[float]] = {}
+@lru_cache(maxsize=2)
+def own_work(*, alone: bool = False) -> OwnWork:
+    """Find what calls with the smallest messages and objects leave to be measured; once in a process.
+
+    Parameters
+    ----------
+    alone
+        As a rank leaves it that runs alone (`wiretwin.mpi.recording.Solo`), from a recording of the same
+        loops: it is answered sooner, and the kernel is asked for how long it was away.
+    """
+    pairs: dict[tuple[str, str], list[float]] = {}
     within: dict[str, list[float]] = {}
+    if not alone:
+        _note(pairs, within, None)
+    else:
+        recorder = Recorder(2)
+        _run(json.dumps(_FREE), _Notes(), _every, _ignore, _ignore, recorder)
+        for rank in range(2):
+            _note(pairs, within, Solo(recorder.recording, rank))
+    return OwnWork(*(_by_name(found) for found in (*_sides(pairs), _means(within))))
+
+
+def _every(world: Any) -> list[tuple[str, Callable[[], Any]]]:
+    """Return all loops; what an iteration does is followed by a barrier, by which all calls are compared."""
+
+    def followed(iteration: Callable[[], Any]) -> Callable[[], Any]:
+        def both() -> None:
+            iteration()
+            world.Barrier()
+
+        return both
+
+    loops = [*iterations(world).items(), *streams(world).items()]
+    return [(kind, followed(iteration)) for kind, iteration in loops]
+
+
+def _ignore(rank: Rank, kind: str) -> None:
+    """Keep nothing."""
+
+
+def _note(
+    pairs: dict[tuple[str, str], list[float]], within: dict[str, list[float]], solo: Solo | None
+) -> None:
+    """Run the loops, of both ranks or of one alone; add what was measured, in nanoseconds.
+
+    Between one call and the next, to `pairs`; of each piece of work within a call, to `within`.
+    """
+    source = _Notes()
+    found: dict[tuple[int, str, str, str], list[float]] = {}
 
     def note(rank: Rank, kind: str) -> None:
-        stretches = source.taken(rank.index)
-        for name in dict.fromkeys(name for name, _ in stretches):
-            took = [ns for one, ns in stretches if one == name]
-            each = len(took) // _ITERATIONS
-            if each > 1 and kind in COLLECTIVES:  # the call's beginning, and what is done within it
-                sums = [sum(took[at + 1 : at + each]) for at in range(0, each * _ITERATIONS, each)]
-                within.setdefault(name, []).append(statistics.median(sums) / (each - 1))
-                took = took[::each]
-            if name == kind or kind not in COLLECTIVES:
-                before.setdefault(name, []).append(statistics.median(took))
+        for before, name, ns in source.taken(rank.index):
+            found.setdefault((rank.index, kind, before, name), []).append(ns)
 
-    _run(
-        json.dumps(_FREE),
-        source,
-        lambda world: iterations(world) | streams(world),
-        lambda rank, kind: source.taken(rank.index),
-        note,
-    )
-    return OwnWork(*(_by_name(found) for found in (before, within)))
+    _run(json.dumps(_FREE), source, _every, lambda rank, kind: source.taken(rank.index), note, solo)
+    for (_, _, before, name), took in found.items():
+        if before == name in COLLECTIVES and name != _REFERENCE:
+            within.setdefault(name, []).append(statistics.median(took))
+        else:
+            pairs.setdefault((before, name), []).append(statistics.median(took))
 
 
-def _by_name(found: Mapping[str, list[float]]) -> dict[str, int]:
-    """Return the mean over ranks, of each call and those that share its code."""
-    return {
-        name: round(statistics.fmean(values))
-        for kind, values in found.items()
-        for name in FAMILIES.get(kind, (kind,))
-    }
+def _means(found: Mapping[Any, Sequence[float]]) -> dict[Any, float]:
+    """Return the means, over ranks and loops."""
+    return {key: statistics.fmean(values) for key, values in found.items()}
+
+
+def _sides(pairs: Mapping[tuple[str, str], Sequence[float]]) -> tuple[dict[str, float], dict[str, float]]:
+    """Return what the way out of each call takes, and that into it, from what lies between pairs of calls.
+
+    By least squares. What is the one's and what the other's cannot be told: a `Send` has as much before it
+    as after it.
+    """
+    took = _means(pairs)
+    names = sorted({name for pair in took for name in pair})
+    place = {name: at for at, name in enumerate(names)}
+    sides = np.zeros((len(took), 2 * len(names)))
+    for row, (before, name) in enumerate(took):
+        sides[row, place[before]] = sides[row, len(names) + place[name]] = 1
+    found = np.linalg.lstsq(sides, np.array(list(took.values())), rcond=None)[0]
+    out, into = found[: len(names)], found[len(names) :]
+    shift = (into[place["Send"]] - out[place["Send"]]) / 2
+    return dict(zip(names, out + shift, strict=True)), dict(zip(names, into - shift, strict=True))
+
+
+def _by_name(found: Mapping[str, float]) -> dict[str, int]:
+    """Return what was found of each call for those that share its code, too."""
+    return {name: round(ns) for kind, ns in found.items() for name in FAMILIES.get(kind, (kind,))}
 
 
 def times_ns(model_json: str) -> dict[str, float]:
@@ -91,27 +162,30 @@ def times_ns(model_json: str) -> dict[str, float]:
 
     def end(rank: Rank, kind: str) -> None:
         took = rank.runtime.clock_ps(rank.index) - begun[rank.index]
-        found[kind] = max(found.get(kind, 0.0), took / 1e3 / _ITERATIONS)
+        found[kind] = max(found.get(kind, 0.0), took / 1e3 / _AT_A_STRETCH.iterations)
 
-    _run(model_json, Given(), iterations, begin, end)
+    _run(model_json, Given(), lambda world: iterations(world).items(), begin, end, often=_AT_A_STRETCH)
     return found
 
 
 class _Notes(Measured):
-    """Notes what was measured, by rank, with the call that each stretch ended in."""
+    """Notes what was measured, by rank, with the call before each stretch and the one that it ended in."""
 
     runtime: Runtime
 
     def __init__(self) -> None:
         super().__init__()
-        self._found: tuple[list[tuple[str, float]], ...] = ([], [])
+        self._before = ["", ""]
+        self._found: tuple[list[tuple[str, str, float]], ...] = ([], [])
 
     def charge(self, rank: int, call: int, digest: int, site: tuple[str, int], measured_ps: int) -> int:
         """Note a stretch, in nanoseconds."""
-        self._found[rank].append((self.runtime.ranks[rank].inside, measured_ps / 1e3))
+        name = self.runtime.ranks[rank].inside
+        self._found[rank].append((self._before[rank], name, measured_ps / 1e3))
+        self._before[rank] = name
         return 0
 
-    def taken(self, rank: int) -> list[tuple[str, float]]:
+    def taken(self, rank: int) -> list[tuple[str, str, float]]:
         """Return what has been noted of a rank since the last time."""
         found = self._found[rank][:]
         self._found[rank].clear()
@@ -121,29 +195,41 @@ class _Notes(Measured):
 def _run(
     model_json: str,
     source: ComputeSource,
-    loops: Callable[[Any], Mapping[str, Callable[[], Any]]],
+    loops: Callable[[Any], Iterable[tuple[str, Callable[[], Any]]]],
     begin: Callable[[Rank, str], Any],
     end: Callable[[Rank, str], Any],
+    recorder: Recorder | Solo | None = None,
+    often: _Often = _IN_ROUNDS,
 ) -> None:
-    """Run loops, made of a communicator, as two ranks; `begin` and `end` are called before and after each."""
+    """Run loops, made of a communicator, as two ranks; `begin` and `end` are called before and after each.
+
+    With a `Solo`, only its rank runs, as it does when a program is measured.
+    """
     open_world(2)
     source.begin(2)
     world = _core.World(2, model_json, seed=1, timeline=False)
-    runtime = Runtime(world, 2, [0, 0], ["host"], source, bias_ns=0)
+    opened = world if recorder is None else recorder.open(world)
+    away = Away() if isinstance(recorder, Solo) else None
+    runtime = Runtime(opened, 2, [0, 0], ["host"], source, away, bias_ns=0)
+    if recorder is not None:
+        recorder.furnish(runtime)
+        runtime.only = recorder.only
     runtime.exits = []
     if isinstance(source, _Notes):
         source.runtime = runtime
 
     def body(rank: Rank) -> None:
         rank.begin()
-        for kind, iteration in loops(COMM_WORLD).items():
-            for _ in range(_WARM):
-                iteration()
-            COMM_WORLD.Barrier()
-            begin(rank, kind)
-            for _ in range(_ITERATIONS):
-                iteration()
-            end(rank, kind)
+        made = list(loops(COMM_WORLD))
+        for _ in range(often.rounds):
+            for kind, iteration in made:
+                for _ in range(often.warm):
+                    iteration()
+                COMM_WORLD.Barrier()
+                begin(rank, kind)
+                for _ in range(often.iterations):
+                    iteration()
+                end(rank, kind)
         runtime._end(rank, 0)
 
     for rank in runtime.ranks:

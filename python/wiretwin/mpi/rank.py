@@ -32,6 +32,9 @@ _SHIM = __file__.rpartition("/")[0] + "/"
 _CONTENT = 1024
 """How many bytes of a message go into the path digest."""
 
+LONG = 4096
+"""Shorter messages are not looked at: none of them stays with its sender until it is fetched."""
+
 _POLLS = 100
 _POLL_PS = 100_000
 """After so many polls at one instant (calls and computation are free), each has cost 100 ns."""
@@ -102,13 +105,15 @@ class OwnWork:
 
     Attributes
     ----------
-    before_ns
-        Of the stretch that the call ends: the clock, the way out of the call before and into this one.
+    out_ns, into_ns
+        Of the stretches after and before the call: the clock, the way out of it and into it. What each is by
+        itself cannot be told; the sum for a pair of calls, one after the other, can.
     within_ns
         Of each piece of work that is done within the call.
     """
 
-    before_ns: Mapping[str, int] = field(default_factory=dict)
+    out_ns: Mapping[str, int] = field(default_factory=dict)
+    into_ns: Mapping[str, int] = field(default_factory=dict)
     within_ns: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -134,6 +139,7 @@ class Rank:
         "finalized",
         "finished",
         "give_way",
+        "gone",
         "greenlet",
         "index",
         "initialized",
@@ -196,6 +202,8 @@ class Rank:
         self.waiting: Sequence[int] = ()
         self.asked: tuple[int, int, int] | None = None
         """Source, tag and context of the receive that a call waits for which sends and receives at once."""
+        self.gone: dict[tuple[int | str, int], int] = {}
+        """By receiver (or collective call) and length, a hash of the long message that went last."""
         self.background: list[Request] = []
         """Collectives in progress, moved on by every call that waits or tests (weak progress)."""
 
@@ -221,10 +229,16 @@ class Rank:
             raise greenlet.GreenletExit
         sites = self.sites
         self.site = site = sites.find(sys._getframe(depth))
+        own_ns = self.own_ns(name)
         self.inside = name
         code = _OPERATIONS.get(name) or _operation(name)
         self.digest = digest = hash((self.digest, sites.keys[site], code))
-        return self._charged_ps(digest, site, measured, self.own.before_ns.get(name, self.bias_ns))
+        return self._charged_ps(digest, site, measured, own_ns)
+
+    def own_ns(self, name: str) -> int:
+        """Return what is our own of a stretch that lies between the last call and one of that name."""
+        own, half_ns = self.own, self.bias_ns // 2
+        return own.out_ns.get(self.inside, half_ns) + own.into_ns.get(name, half_ns)
 
     def _charged_ps(self, digest: int, site: int, measured_ns: int, own_ns: int) -> int:
         """Return what a stretch costs that took `measured_ns`, and keep it with the path to its end."""
@@ -298,9 +312,10 @@ class Rank:
         site = self.sites.find(sys._getframe(2))
         code = _OPERATIONS.get(name) or _operation(name)
         self.digest = digest = hash((self.digest, self.sites.keys[site], code))
+        own_ns = self.own_ns(name)
         self.inside, self.site = name, site
         self.post_leave(self.index)
-        self._account(digest, site, measured, self.bias_ns)
+        self._account(digest, site, measured, own_ns)
         if extra_ps is not None:
             self.digest = digest = hash((digest, extra_ps))
             self.durations_ps.append(extra_ps)
@@ -418,6 +433,18 @@ class Rank:
         request = self.post(self.index, ("send", context, dest, tag, len(data), mode))
         self.runtime.mail[request] = (data, self.index, dest, tag, context, self.site, self.inside)
         return request
+
+    def mode_of(self, to: int | str, data: bytes, mode: str) -> str:
+        """Return the mode of a send of a buffer: the world is told which was sent before and is as it was.
+
+        The receiver's core may have it in its caches still. Told by its contents: a program that has written
+        the same again is not known from one that has not written.
+        """
+        if mode != "standard" or len(data) < LONG or self.away is not None:  # a recording has its modes
+            return mode
+        now = hash(data)
+        before, self.gone[to, len(data)] = self.gone.get((to, len(data))), now
+        return "unchanged" if now == before else mode
 
     def receive(self, context: int, source: int, tag: int, capacity: int) -> int:
         """Post a receive from rank `source` of the world, -1 for any."""

@@ -290,7 +290,7 @@ class Runtime:
         measured = rank.stretch_ns(ended_ns if ended_ns > rank.left_ns else 0)
         rank.digest = digest = hash((rank.digest, 0))
         site = self.sites.add("end of the program", 0)
-        rank._account(digest, site, measured, rank.bias_ns)
+        rank._account(digest, site, measured, rank.own_ns(""))
         rank.inside = "the end"
         rank.post_leave(rank.index)
         rank.post(rank.index, ("finish",))
@@ -509,8 +509,7 @@ def run_alone(
     solo: Solo,
     *,
     seed: int = 1,
-    start: Callable[[], None] | None = None,
-    own: OwnWork | None = None,
+    start: Callable[[], OwnWork] | None = None,
 ) -> tuple[list[int], list[int], dict[str, int], dict[int, int]]:
     """Run one rank of a recorded run alone; returns its durations in picoseconds and path digests.
 
@@ -519,12 +518,13 @@ def run_alone(
 
     Parameters
     ----------
-    script, argv, ranks, model_json, seed, own
+    script, argv, ranks, model_json, seed
         As in the recorded run.
     solo
         The recording, and which rank.
     start
-        Called when everything is imported, just before the program begins.
+        Called when everything is imported, just before the program begins; returns what calls leave to be
+        measured that is not the program's.
 
     Raises
     ------
@@ -533,7 +533,7 @@ def run_alone(
     """
     path, code = _load(script, ranks)
     world = _open(ranks, model_json, seed, timeline=False)
-    runtime, _ = _execute(path, code, argv, ranks, model_json, world, Measured(), seed, solo, start, own=own)
+    runtime, _ = _execute(path, code, argv, ranks, model_json, world, Measured(), seed, solo, start)
     assert solo.only is not None
     assert runtime.away is not None
     rank = runtime.ranks[solo.only]
@@ -563,7 +563,7 @@ def _execute(
     source: ComputeSource,
     seed: int,
     recorder: Recorder | Solo | None,
-    start: Callable[[], None] | None = None,
+    start: Callable[[], OwnWork] | None = None,
     ends_s: float | None = None,
     own: OwnWork | None = None,
 ) -> tuple[Runtime, list[RankView]]:
@@ -585,6 +585,11 @@ def _execute(
             # A real rank pays for what it writes: one that runs alone writes where this process does.
             views[recorder.only].prints_to = sys.stdout
         opened = world if recorder is None else recorder.open(world)
+        enabled = gc.isenabled()
+        gc.collect()
+        if start is not None:
+            own = start()
+            open_world(ranks)
         # Several ranks in one thread wait for each other, and one alone for nothing of ours.
         away = Away() if recorder is not None and recorder.only is not None else None
         runtime = Runtime(opened, ranks, placement, hosts, source, away, own=own)
@@ -595,12 +600,8 @@ def _execute(
         runtime.shared_cores = world.shares_cores
         for rank, view in zip(runtime.ranks, views, strict=True):
             runtime.start(rank, code, view)
-        enabled = gc.isenabled()
-        gc.collect()
         if away is None:  # a rank alone is measured, and pays for collections as a real one does
             gc.disable()
-        if start is not None:
-            start()
         try:
             with watched(runtime, ends_s):
                 runtime.run(isolation, views)

@@ -93,6 +93,8 @@ EDITIONS = {
     "for threads that never call has computed meanwhile",
     14: "where an exchange takes mpi4py what both ends alone do, they are busy in turn; a broadcast of "
     "nothing sends nothing",
+    15: "what small calls leave to be measured is found as a script is measured, by pairs of calls; an array "
+    "that is sent again as it was is fetched as an echo's are",
 }
 """What of a prediction each edition of the model has changed; a change of what is priced makes a new one."""
 EDITION = max(EDITIONS)

@@ -71,7 +71,25 @@ def layer_model(layer: Costs, side: Side = "value") -> dict[str, Any]:
     model["gap"] = _lines(layer.gap, scale)
     if layer.fetch:
         model["fetch"] = _lines(layer.fetch, scale)
+        model["fetch_unchanged"] = _fetched_by_an_echo(layer, model, scale)
     return model
+
+
+def _fetched_by_an_echo(layer: Costs, model: Mapping[str, Any], scale: _Scale) -> list[dict[str, int]]:
+    """Return what a receive takes of memory that has not been written since it was last sent.
+
+    An echo sends such memory: it is what its one-way latency has beyond the flight of an envelope, which is a
+    message of no bytes that nobody takes in.
+    """
+    before_ps = sum(model[part][0]["base_ps"] for part in ("overhead_send", "latency")) - model["call_ps"]
+    first = layer.rendezvous_from_bytes or 0
+    found = [] if first == 0 else [{"from_bytes": 0, "base_ps": 0, "per_byte_fs": 0}]
+    for size in sorted({first} | {size for size in scale.breaks if size > first}):
+        line = _line(layer.half_round_trip, scale, size)
+        least_ps = -(line["per_byte_fs"] * size // 1000)
+        line["base_ps"] = max(line["base_ps"] - before_ps, least_ps)
+        found.append({"from_bytes": size} | line)
+    return found
 
 
 def _both_at_once(layer: Costs, scale: _Scale) -> dict[str, Any]:

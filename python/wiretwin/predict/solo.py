@@ -234,6 +234,7 @@ def _main(argv: Sequence[str]) -> int:
     from wiretwin.errors import WiretwinError
     from wiretwin.mpi import outside
     from wiretwin.mpi.looped import own_work
+    from wiretwin.mpi.rank import OwnWork
     from wiretwin.mpi.recording import Solo
     from wiretwin.mpi.runtime import run_alone
 
@@ -246,7 +247,6 @@ def _main(argv: Sequence[str]) -> int:
     if spec.cpu is not None:
         os.sched_setaffinity(0, {spec.cpu})
 
-    own = own_work()
     apart: dict[str, float | None] = {}
 
     def look(when: str, limit_s: float) -> None:
@@ -254,12 +254,14 @@ def _main(argv: Sequence[str]) -> int:
             file = spec.crossing.with_name(f"{spec.crossing.name}-{when}")
             apart[when] = crossing_ns(file, spec.first, limit_s)
 
-    def start() -> None:
+    def start() -> OwnWork:
         os.write(int(argv[1]), b"r")
         if not os.read(int(argv[2]), 1):
             raise SystemExit("the measuring process has gone")
         priority.take()
+        own = own_work(alone=True)  # only now: cores that are all at work may each be slower
         look("before", _MEET_S)
+        return own
 
     try:
         done = run_alone(
@@ -270,7 +272,6 @@ def _main(argv: Sequence[str]) -> int:
             Solo(recording, spec.rank),
             seed=spec.seed,
             start=start,
-            own=own,
         )
     except WiretwinError as error:
         print(error, file=sys.stderr)

@@ -9,7 +9,7 @@ import pytest
 
 from wiretwin.loops import LOOPED
 from wiretwin.mpi.bias import _Recorder
-from wiretwin.mpi.looped import own_work
+from wiretwin.mpi.looped import _sides, own_work
 from wiretwin.mpi.rank import OwnWork, Rank
 from wiretwin.mpi.runtime import SimulatedRun, simulate
 from wiretwin.predict.hosts import free_model
@@ -34,7 +34,7 @@ def ran(folder: Path, own: OwnWork | None) -> SimulatedRun:
 
 
 def test_what_is_our_own_is_taken_off_by_the_name_of_the_call(tmp_path: Path) -> None:
-    run = ran(tmp_path, OwnWork({"Barrier": 10**12}, {"reduce": 10**12}))
+    run = ran(tmp_path, OwnWork({}, {"Barrier": 10**12}, {"reduce": 10**12}))
     for of_rank in run.compute.durations_ps:
         each = (len(of_rank) - 1) // 5  # Barrier, reduce and what is done within it; the end of the program
         assert each in (4, 5)
@@ -62,9 +62,28 @@ def test_what_a_stretch_lacks_is_taken_off_the_next(measured_ns: list[int], char
     ]
 
 
-def test_every_kind_of_call_has_some_and_it_is_found_once() -> None:
-    found = own_work()
-    assert found is own_work()
-    assert {*LOOPED, "send", "recv", "Send", "Recv", "wait", "Wait", "Scan", "ssend"} <= set(found.before_ns)
+@pytest.mark.parametrize("alone", [False, True], ids=["in the world", "alone"])
+def test_every_kind_of_call_has_some_and_it_is_found_once(alone: bool) -> None:
+    found = own_work(alone=alone)
+    assert found is own_work(alone=alone)
+    calls = {*LOOPED, "send", "recv", "Send", "Recv", "wait", "Wait", "Scan", "ssend"}
+    assert calls <= set(found.out_ns) == set(found.into_ns)
     assert {"reduce", "allreduce", "Reduce", "Allreduce"} <= set(found.within_ns)
-    assert all(0 < ns < 10**7 for ns in (*found.before_ns.values(), *found.within_ns.values()))
+    pairs = [out + into for out in found.out_ns.values() for into in found.into_ns.values()]
+    assert all(0 < ns < 10**7 for ns in (*pairs, *found.within_ns.values()))
+
+
+def test_what_lies_between_calls_is_split_into_the_way_out_and_the_way_in() -> None:
+    out, into = {"Send": 3.0, "Recv": 5.0, "Barrier": 2.0}, {"Send": 3.0, "Recv": 1.0, "Barrier": 4.0}
+    seen = [
+        ("Send", "Barrier"),
+        ("Recv", "Barrier"),
+        ("Barrier", "Send"),
+        ("Barrier", "Recv"),
+        ("Send", "Recv"),
+    ]
+    found = _sides({(one, other): [out[one] + into[other]] for one, other in seen})
+    for one, way in out.items():
+        for other, back in into.items():  # those that were not seen, too
+            assert found[0][one] + found[1][other] == pytest.approx(way + back)
+    assert found[0]["Send"] == pytest.approx(found[1]["Send"])

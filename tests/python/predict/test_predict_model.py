@@ -10,6 +10,7 @@ import pytest
 from predict_help import TWIN
 
 from wiretwin.errors import InputError
+from wiretwin.mpi.compute import Given
 from wiretwin.mpi.runtime import simulate
 from wiretwin.predict.model import Site, deals, layer_model, single_host
 from wiretwin.twin import Twin
@@ -58,8 +59,48 @@ samples = 40
 """
     layer = Twin.parse(TWIN.replace("[layers.shm]", fetch + "[layers.shm]")).layer(MPI)
     assert layer_model(layer)["fetch"] == [{"from_bytes": 0, "base_ps": 900_000, "per_byte_fs": 80_000}]
-    assert "fetch" not in layer_model(Twin.parse(TWIN).layer(MPI))
-    assert single_host(Twin.parse(TWIN), MPI, 2)["intra"].keys() == layer_model(layer).keys() - {"fetch"}
+    plain = layer_model(Twin.parse(TWIN).layer(MPI))
+    assert layer_model(layer).keys() - plain.keys() == {"fetch", "fetch_unchanged"}
+    assert single_host(Twin.parse(TWIN), MPI, 2)["intra"].keys() == plain.keys()
+    # An echo sends memory that it does not write: its 1800 ns and 0.3 ns a byte, less 1200 ns of an envelope
+    # and with the call of 90 ns that the receive is charged before.
+    assert layer_model(layer)["fetch_unchanged"] == [
+        {"from_bytes": 0, "base_ps": 0, "per_byte_fs": 0},
+        {"from_bytes": 65_537, "base_ps": 690_000, "per_byte_fs": 300_000},
+    ]
+
+
+def test_an_echo_of_what_receivers_fetch_takes_what_was_measured(tmp_path: Path) -> None:
+    fetch = """[[layers."mpi4py/mpich".fetch]]
+from_bytes = 0
+base_ns = { value = 900, low = 800, high = 1000 }
+per_byte_ns = { value = 0.9, low = 0.8, high = 1.0 }
+samples = 40
+"""
+    twin = Twin.parse(TWIN.replace("[layers.shm]", fetch + "[layers.shm]"))
+    model = json.dumps(single_host(twin, MPI, 2))
+    took: dict[str, float] = {}
+    for what, line in (("unchanged", "pass"), ("written", "out += 1")):
+        script = tmp_path / f"{what}.py"
+        script.write_text(
+            f"""import numpy as np
+from mpi4py import MPI
+comm, out, into = MPI.COMM_WORLD, np.ones(20000), np.zeros(20000)
+for _ in range(50):
+    {line}
+    if comm.rank == 0:
+        comm.Send(out, 1)
+        comm.Recv(into, 1)
+    else:
+        comm.Recv(into, 0)
+        comm.Send(out, 0)
+""",
+            encoding="utf-8",
+        )
+        took[what] = 1e9 * simulate(script, [], 2, model, compute=Given()).seconds / 100
+    layer = twin.layer(MPI)
+    assert took["unchanged"] == pytest.approx(layer.at("half_round_trip", 160_000), rel=0.05)
+    assert took["written"] > 2 * took["unchanged"]
 
 
 def test_ends_that_copy_at_once_work_as_long_as_alone_and_a_half_round_trip_stays() -> None:

@@ -576,7 +576,7 @@ impl Lan {
             Op::Enter { .. } | Op::Exit => Ok(None),
             Op::Send { context, to, tag, bytes, mode } => {
                 self.check_rank(to)?;
-                if context != 0 || mode != Mode::Standard {
+                if context != 0 || !matches!(mode, Mode::Standard | Mode::Unchanged) {
                     self.check_mpi(rank, "a message in a mode or a communicator")?;
                 }
                 self.admit(rank, to, tag, bytes)?;

@@ -94,7 +94,8 @@ impl World {
             let layer = self.layer(message.reach);
             let control = layer.control_flight_ps();
             let fetched = message.transfer.protocol() == Protocol::Fetched;
-            let cost = if fetched { layer.fetch_cost_ps(bytes).unwrap_or(0) } else { 0 };
+            let mode = message.transfer.mode();
+            let cost = if fetched { layer.fetch_cost_ps(bytes, mode).unwrap_or(0) } else { 0 };
             (at + control, control, cost, 0)
         } else {
             let (reach, earliest, credit) = (message.reach, message.earliest, message.credit);

@@ -29,6 +29,21 @@ fn a_receiver_fetches_while_its_sender_computes() {
 }
 
 #[test]
+fn what_was_sent_before_and_is_as_it_was_is_fetched_sooner() {
+    let layer = Layer { fetch_unchanged: Some(flat(610)), fetch: Some(flat(2010)), ..plain_layer() };
+    for (mode, fetched) in [(Mode::Standard, 2000), (Mode::Unchanged, 600)] {
+        let mut world = World::new(model(2, 2, Idle::Spin, layer.clone()), 1, true);
+        let send = world.send(0, 1, 0, 1000, mode);
+        world.wait(0, &[send], WaitMode::All);
+        let receive = world.recv(1, from(0, 0));
+        world.wait(1, &[receive], WaitMode::All);
+        world.until(1);
+        assert_eq!(world.clock(1), 100 + 1010 + fetched);
+        world.check_totals();
+    }
+}
+
+#[test]
 fn a_sender_that_waits_completes_when_the_receivers_word_has_come() {
     let mut world = fetching();
     let send = world.send(0, 1, 0, 1000, Mode::Standard);

@@ -28,6 +28,7 @@ fn plain_layer() -> Layer {
         gap: flat(0),
         rendezvous_from: Some(Bytes::new(1000)),
         fetch: None,
+        fetch_unchanged: None,
         unexpected_copy: None,
     }
 }
@@ -286,6 +287,7 @@ fn an_echo_is_exact_for_every_shape_of_layer() {
                 gap: line(10, 10),
                 rendezvous_from,
                 fetch: None,
+                fetch_unchanged: None,
                 unexpected_copy: Some(flat(1_000_000)),
             };
             for bytes in [0, 1, 100, 4096, 5000, 1 << 20] {
