@@ -20,6 +20,7 @@ from . import ops, outside
 from .buffers import IN_PLACE, Buffer, simple, vector
 from .constants import TAG_LIMIT
 from .failure import fail
+from .numbers import c_int
 from .ops import OPS, Op
 from .rank import Rank, arriving, here
 from .request import Request
@@ -207,8 +208,9 @@ class Collectives:
         value, root, nbytes = prepare(rank, me)
         meeting = self._meet(rank, me, name, value, root, nbytes)
         work = reduce(rank) if reduce is not None else None
-        whole = b"".join(value) if isinstance(value, list) else value
-        mode = rank.mode_of(name, whole, "standard") if isinstance(whole, bytes) else "standard"
+        parts = value if isinstance(value, list) else [value]
+        is_buffer = all(isinstance(part, bytes) for part in parts)
+        mode = rank.mode_of(name, *parts, mode="standard") if is_buffer else "standard"
         steps = self._steps(rank, meeting.sequence, plan(me, root, nbytes), work, mode)
         if blocking:
             self._drive(rank, steps)
@@ -238,6 +240,7 @@ class Collectives:
 
     def _bcast_parts(self, buf: Any, root: int) -> Any:
         kept: list[Buffer] = []
+        root = c_int(root)
 
         def prepare(rank: Rank, me: int) -> tuple[Any, int, int]:
             self._root(root)
@@ -277,6 +280,7 @@ class Collectives:
         size = len(self._ranks)
         parts: list[Buffer] = []
         own: list[int] = []
+        root = c_int(root)
 
         def prepare(rank: Rank, me: int) -> tuple[Any, int, int]:
             self._root(root)
@@ -320,6 +324,7 @@ class Collectives:
         size = len(self._ranks)
         mine: list[Buffer | None] = []
         parts: list[Buffer] = []
+        root = c_int(root)
 
         def prepare(rank: Rank, me: int) -> tuple[Any, int, int]:
             self._root(root)
@@ -483,6 +488,7 @@ class Collectives:
     def Reduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM, root: int = 0) -> None:
         """Combine the buffers of all ranks at the root."""
         arriving()
+        root = c_int(root)
 
         def combine(meeting: Meeting, datatype: Datatype, me: int) -> bytes:
             if meeting.nbytes <= _BINOMIAL_REDUCE_BYTES and op._commute:

@@ -12,6 +12,7 @@ from .constants import ANY_SOURCE, ANY_TAG, INTEGERS, PROC_NULL, TAG_LIMIT, UNDE
 from .failure import fail, refuse
 from .group import Group
 from .names import refuse_name, refusing
+from .numbers import c_int
 from .objects import Objects
 from .rank import LONG, NOBODY, Rank, here
 from .request import MESSAGE_NO_PROC, Message, Prequest, Request, _complete, _poll
@@ -229,14 +230,16 @@ class Comm(Collectives, Objects):
     def _post_send(
         self, rank: Rank, data: bytes, dest: int, tag: int, mode: Mode, *, is_buffer: bool = False
     ) -> int:
+        dest, tag = c_int(dest), c_int(tag)
         peer = self._to(dest, tag)
         if mode == "buffered":
             rank.runtime.check_attached(rank, len(data))
         if is_buffer:
-            mode = rank.mode_of(peer, data, mode)
+            mode = rank.mode_of(peer, data, mode=mode)
         return rank.send(self._context, peer, tag, data, mode)
 
     def _post_receive(self, rank: Rank, capacity: int, source: int, tag: int) -> int:
+        source, tag = c_int(source), c_int(tag)
         return rank.receive(self._context, self._from(source, tag), tag, capacity)
 
     def Send(self, buf: Any, dest: int, tag: int = 0) -> None:
@@ -295,13 +298,15 @@ class Comm(Collectives, Objects):
             self._valid()
             data, to = b"", NOBODY
             if dest != PROC_NULL:
+                dest, sendtag = c_int(dest), c_int(sendtag)
                 data, to = outgoing(sendbuf, dest, writable=sendbuf is recvbuf), self._to(dest, sendtag)
                 if mode == "buffered":
                     rank.runtime.check_attached(rank, len(data))
                 if len(data) >= LONG:
-                    mode = rank.mode_of(to, data, mode)
+                    mode = rank.mode_of(to, data, mode=mode)
             buffer, receive = incoming(recvbuf, source), NO_RECEIVE
             if source != PROC_NULL:
+                source, recvtag = c_int(source), c_int(recvtag)
                 receive = (self._from(source, recvtag), recvtag, buffer.nbytes)
             elif status is not None:
                 status._set(PROC_NULL, ANY_TAG, 0)
@@ -399,7 +404,7 @@ class Comm(Collectives, Objects):
             self._valid()
             message = simple(buf, False, dest)
             if dest != PROC_NULL:
-                self._peer(dest, "destination rank")
+                self._peer(c_int(dest), "destination rank")
 
             def start(request: Prequest) -> None:
                 if dest == PROC_NULL:
@@ -435,7 +440,7 @@ class Comm(Collectives, Objects):
         try:
             self._valid()
             if source != PROC_NULL:
-                self._source(source)
+                self._source(c_int(source))
             simple(buf, True, source)
 
             def start(request: Prequest) -> None:
@@ -450,6 +455,7 @@ class Comm(Collectives, Objects):
     def _look(self, name: str, source: int, tag: int, wait: bool) -> tuple[int, int, int] | None:
         """Return source in the world, tag and bytes of a message that is there."""
         rank = here()
+        source, tag = c_int(source), c_int(tag)
         ranks = self._ranks
         peer = ranks[source] if 0 <= source < len(ranks) else self._source(source)
         if not ANY_TAG <= tag <= TAG_LIMIT:
@@ -580,6 +586,7 @@ class Comm(Collectives, Objects):
 
     def Split(self, color: int = 0, key: int = 0) -> Any:
         """Return the communicator of the ranks that give the same color, ordered by key."""
+        color, key = c_int(color), c_int(key)
         if color < 0 and color != UNDEFINED:
             fail("ERR_ARG", f"color has value {color}, must be at least 0 or UNDEFINED")
         values, sequence = self._agree("Split", (color, key))

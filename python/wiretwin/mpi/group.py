@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 
 from .constants import INTEGERS, PROC_NULL, UNDEFINED
 from .failure import fail
 from .names import refusing
+from .numbers import c_int
 from .rank import here
 
 
@@ -60,16 +62,17 @@ class Group:
 
     def Incl(self, ranks: Sequence[int]) -> Group:
         """Return the group of these ranks, in this order."""
-        return Group._of([self._members[rank] for rank in self._check(ranks)])
+        return Group._of([self._members[rank] for rank in self._check(list(map(operator.index, ranks)))])
 
     def Excl(self, ranks: Sequence[int]) -> Group:
         """Return the group without these ranks."""
-        out = set(self._check(ranks))
+        out = set(self._check(list(map(operator.index, ranks))))
         return Group._of([member for i, member in enumerate(self._members) if i not in out])
 
     def _ranges(self, ranks: Sequence[tuple[int, int, int]]) -> list[int]:
         found: list[int] = []
-        for first, last, stride in ranks:
+        for one in ranks:
+            first, last, stride = map(c_int, one)
             if stride == 0:
                 fail("ERR_ARG", "the stride of a range is 0")
             found += range(first, last + (1 if stride > 0 else -1), stride)

@@ -26,10 +26,10 @@ from .away import Away
 from .comm import COMM_WORLD, open_world
 from .compute import ComputeSource, Given, Measured
 from .rank import OwnWork, Rank
-from .recording import Recorder, Solo
+from .recording import Recorder, Recording, Solo
 from .runtime import Runtime
 
-__all__ = ["own_work", "times_ns"]
+__all__ = ["own_work", "recorded_loops", "times_ns"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +74,17 @@ def own_work(*, alone: bool = False) -> OwnWork:
     if not alone:
         _note(pairs, within, None)
     else:
-        recorder = Recorder(2)
-        _run(json.dumps(_FREE), _Notes(), _every, _ignore, _ignore, recorder)
         for rank in range(2):
-            _note(pairs, within, Solo(recorder.recording, rank))
+            _note(pairs, within, Solo(recorded_loops(), rank))
     return OwnWork(*(_by_name(found) for found in (*_sides(pairs), _means(within))))
+
+
+@lru_cache(maxsize=1)
+def recorded_loops() -> Recording:
+    """Record the loops; once in a process."""
+    recorder = Recorder(2)
+    _run(json.dumps(_FREE), _Notes(), _every, _ignore, _ignore, recorder)
+    return recorder.recording
 
 
 def _every(world: Any) -> list[tuple[str, Callable[[], Any]]]:

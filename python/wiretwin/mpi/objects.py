@@ -15,6 +15,7 @@ from .buffers import simple
 from .collective import Meeting
 from .constants import ANY_SOURCE, ANY_TAG, PROC_NULL
 from .failure import fail
+from .numbers import c_int
 from .ops import OPS, Op
 from .pickling import pickle
 from .rank import Rank, here
@@ -216,7 +217,7 @@ class Objects:
 
     def bcast(self, obj: Any, root: int = 0) -> Any:
         """Send the root's object to all."""
-        me = self.Get_rank()  # type: ignore[attr-defined]
+        me, root = self.Get_rank(), c_int(root)  # type: ignore[attr-defined]
         mine = pickle.dumps(obj) if me == root else None
         size = len(self._ranks)
         data = self._sized(
@@ -226,7 +227,7 @@ class Objects:
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
         """Collect one object of each rank at the root."""
-        me = self.Get_rank()  # type: ignore[attr-defined]
+        me, root = self.Get_rank(), c_int(root)  # type: ignore[attr-defined]
         mine = pickle.dumps(sendobj)
 
         def plan(me: int, data: dict[int, bytes]) -> Rounds:
@@ -238,7 +239,7 @@ class Objects:
 
     def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
         """Give one object of the root's sequence to each rank."""
-        me = self.Get_rank()  # type: ignore[attr-defined]
+        me, root = self.Get_rank(), c_int(root)  # type: ignore[attr-defined]
         mine = _pickle_each(sendobj, len(self._ranks)) if me == root else None
 
         def plan(me: int, data: dict[int, list[bytes]]) -> Rounds:
@@ -319,6 +320,7 @@ class Objects:
 
     def reduce(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM, root: int = 0) -> Any:
         """Combine the objects of all ranks at the root."""
+        root = c_int(root)
         return self._tree("reduce", sendobj, root, _reduce_body(sendobj, op, root))
 
     def allreduce(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:

@@ -434,16 +434,19 @@ class Rank:
         self.runtime.mail[request] = (data, self.index, dest, tag, context, self.site, self.inside)
         return request
 
-    def mode_of(self, to: int | str, data: bytes, mode: str) -> str:
+    def mode_of(self, to: int | str, *parts: bytes, mode: str) -> str:
         """Return the mode of a send of a buffer: the world is told which was sent before and is as it was.
 
         The receiver's core may have it in its caches still. Told by its contents: a program that has written
         the same again is not known from one that has not written.
         """
-        if mode != "standard" or len(data) < LONG or self.away is not None:  # a recording has its modes
+        if mode != "standard" or self.away is not None:  # a recording has its modes
             return mode
-        now = hash(data)
-        before, self.gone[to, len(data)] = self.gone.get((to, len(data))), now
+        length = sum(map(len, parts))
+        if length < LONG:
+            return mode
+        now = hash(parts)
+        before, self.gone[to, length] = self.gone.get((to, length)), now
         return "unchanged" if now == before else mode
 
     def receive(self, context: int, source: int, tag: int, capacity: int) -> int:

@@ -233,7 +233,7 @@ def _main(argv: Sequence[str]) -> int:
     from wiretwin._core import crossing_ns
     from wiretwin.errors import WiretwinError
     from wiretwin.mpi import outside
-    from wiretwin.mpi.looped import own_work
+    from wiretwin.mpi.looped import own_work, recorded_loops
     from wiretwin.mpi.rank import OwnWork
     from wiretwin.mpi.recording import Solo
     from wiretwin.mpi.runtime import run_alone
@@ -247,6 +247,7 @@ def _main(argv: Sequence[str]) -> int:
     if spec.cpu is not None:
         os.sched_setaffinity(0, {spec.cpu})
 
+    recorded_loops()  # for `start`, which others wait for
     apart: dict[str, float | None] = {}
 
     def look(when: str, limit_s: float) -> None:

@@ -1,7 +1,7 @@
 """Messages between two ranks."""
 
 import numpy as np
-from common import case, ring, text
+from common import case, failing, ring, text
 from mpi4py import MPI
 
 
@@ -231,3 +231,30 @@ def persistent(comm, say):
     for request in requests:
         request.Free()
     say([bool(request) for request in requests])
+
+
+@case
+def numbers_with_a_point(comm, say):
+    """Ranks, tags, roots and colours are cut off at the point, as in ``dest=size / 2``."""
+    after, before = ring(comm)
+    request = comm.isend("object", dest=float(after), tag=3.0)
+    say(comm.recv(source=float(before), tag=3.9))
+    request.wait()
+    into = np.zeros(3)
+    request = comm.Irecv(into, source=before + 0.5, tag=4.0)
+    comm.Send(np.arange(3.0), dest=float(after), tag=4.5)
+    request.Wait()
+    say(into.tolist())
+    say(comm.sendrecv(comm.rank, dest=np.float64(after), source=float(before)))
+    last = comm.size - 0.5
+    say(comm.bcast(comm.rank, root=last), comm.gather(comm.rank, root=last), comm.reduce(1, root=last))
+    say(comm.scatter(list(range(comm.size)) if comm.rank == comm.size - 1 else None, root=last))
+    comm.Bcast(into, root=last)
+    comm.Reduce(np.ones(3), into, root=0.5)
+    say(into.tolist())
+    part = comm.Split(comm.rank / 2, -comm.rank / 2)
+    say(part.size, part.rank)
+    world = comm.Get_group()
+    say(world.Range_incl([(0.0, last, 1.0)]).size, world.Range_excl([(0.0, 0.5, 1.0)]).size)
+    say(failing(lambda: comm.bcast(1, root="0")))
+    say(failing(lambda: world.Incl([0.0])))
