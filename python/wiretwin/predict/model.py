@@ -81,7 +81,9 @@ def _fetched_by_an_echo(layer: Costs, model: Mapping[str, Any], scale: _Scale) -
     An echo sends such memory: it is what its one-way latency has beyond the flight of an envelope, which is a
     message of no bytes that nobody takes in.
     """
-    before_ps = sum(model[part][0]["base_ps"] for part in ("overhead_send", "latency")) - model["call_ps"]
+    # The latency is negative where both ends work at once, but no envelope arrives before it leaves.
+    send_ps, flight_ps = (model[part][0]["base_ps"] for part in ("overhead_send", "latency"))
+    before_ps = send_ps + max(0, flight_ps) - model["call_ps"]
     first = layer.rendezvous_from_bytes or 0
     found = [] if first == 0 else [{"from_bytes": 0, "base_ps": 0, "per_byte_fs": 0}]
     for size in sorted({first} | {size for size in scale.breaks if size > first}):
