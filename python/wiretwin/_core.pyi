@@ -266,6 +266,13 @@ class TracePlayer:
     def resume(self) -> tuple[WorldOutcome] | None:
         """Return what the suspended rank is resumed with; None if it is not suspended or never resumed."""
 
+def combined(operation: str, a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+    """Combine two arrays of numbers of one type by SUM, PROD, MAX or MIN, in compiled loops as libraries do.
+
+    None for another operation, other types of numbers, or arrays that do not lie as the processor reads them.
+    Whole numbers wrap around.
+    """
+
 def recording_summary(
     folder: str | PathLike[str], ranks: int
 ) -> tuple[list[tuple[int, int, int, int, int, int]], list[str]]:

@@ -17,6 +17,7 @@ mod programs;
 mod rank_trace;
 mod reader;
 mod recording;
+mod reduction;
 mod rpc;
 mod schedule;
 mod steps;
@@ -36,6 +37,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     programs::register(module)?;
     reader::register(module)?;
     recording::register(module)?;
+    reduction::register(module)?;
     rpc::register(module)?;
     schedule::register(module)?;
     wire::register(module)?;

@@ -17,7 +17,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import greenlet
-import numpy as np
 
 from wiretwin import _core
 from wiretwin.loops import COLLECTIVES, FAMILIES, iterations, streams
@@ -47,6 +46,7 @@ _IN_ROUNDS = _Often(3, 2, 5)
 
 _REFERENCE = "Barrier"
 """It does no work within."""
+_SWEEPS, _STILL_NS = 1000, 1e-6
 _NOTHING = [{"from_bytes": 0, "base_ps": 0, "per_byte_fs": 0}]
 _FREE = {
     "nodes": [{"cores": 2, "idle": "spin", "quantum_ps": 4_000_000_000}],
@@ -135,19 +135,26 @@ def _means(found: Mapping[Any, Sequence[float]]) -> dict[Any, float]:
 def _sides(pairs: Mapping[tuple[str, str], Sequence[float]]) -> tuple[dict[str, float], dict[str, float]]:
     """Return what the way out of each call takes, and that into it, from what lies between pairs of calls.
 
-    By least squares. What is the one's and what the other's cannot be told: a `Send` has as much before it
-    as after it.
+    By least squares: each side is the mean of what the other one leaves of its pairs, in turn until none
+    changes. What is the one's and what the other's cannot be told: a `Send` has as much before as after it.
+    NumPy has computed nothing yet when a program begins, and is not asked.
     """
     took = _means(pairs)
-    names = sorted({name for pair in took for name in pair})
-    place = {name: at for at, name in enumerate(names)}
-    sides = np.zeros((len(took), 2 * len(names)))
-    for row, (before, name) in enumerate(took):
-        sides[row, place[before]] = sides[row, len(names) + place[name]] = 1
-    found = np.linalg.lstsq(sides, np.array(list(took.values())), rcond=None)[0]
-    out, into = found[: len(names)], found[len(names) :]
-    shift = (into[place["Send"]] - out[place["Send"]]) / 2
-    return dict(zip(names, out + shift, strict=True)), dict(zip(names, into - shift, strict=True))
+    out, into = (dict.fromkeys((name for pair in took for name in pair), 0.0) for _ in range(2))
+    for _ in range(_SWEEPS):
+        before = dict(out)
+        for side, other, own, at in ((out, into, 0, 1), (into, out, 1, 0)):
+            left: dict[str, list[float]] = {}
+            for pair, ns in took.items():
+                left.setdefault(pair[own], []).append(ns - other[pair[at]])
+            side.update(_means(left))
+        if max(abs(ns - before[name]) for name, ns in out.items()) < _STILL_NS:
+            break
+    shift = (into["Send"] - out["Send"]) / 2
+    return (
+        {name: ns + shift for name, ns in out.items()},
+        {name: ns - shift for name, ns in into.items()},
+    )
 
 
 def _by_name(found: Mapping[str, float]) -> dict[str, int]:

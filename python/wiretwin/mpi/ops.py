@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from wiretwin._core import combined
+
 from .buffers import Buffer
 from .datatype import Datatype
 from .failure import fail
@@ -51,11 +53,24 @@ def _located(better: Any) -> Combine:
     return combine
 
 
+def _compiled(name: str, otherwise: Combine) -> Combine:
+    """Return an operation as libraries have it in compiled loops, without NumPy where there is such a loop.
+
+    What NumPy does the first time that it computes is then left to the program, as in a real run.
+    """
+
+    def combine(a: Array, b: Array) -> Array:
+        found = combined(name, a, b)
+        return otherwise(a, b) if found is None else found
+
+    return combine
+
+
 _COMBINE: dict[str, tuple[Combine, frozenset[str]]] = {
-    "SUM": (np.add, frozenset({_INTEGER, _FLOAT, _COMPLEX})),
-    "PROD": (np.multiply, frozenset({_INTEGER, _FLOAT, _COMPLEX})),
-    "MAX": (lambda a, b: np.where(a > b, a, b), frozenset({_INTEGER, _FLOAT})),
-    "MIN": (lambda a, b: np.where(a < b, a, b), frozenset({_INTEGER, _FLOAT})),
+    "SUM": (_compiled("SUM", np.add), frozenset({_INTEGER, _FLOAT, _COMPLEX})),
+    "PROD": (_compiled("PROD", np.multiply), frozenset({_INTEGER, _FLOAT, _COMPLEX})),
+    "MAX": (_compiled("MAX", lambda a, b: np.where(a > b, a, b)), frozenset({_INTEGER, _FLOAT})),
+    "MIN": (_compiled("MIN", lambda a, b: np.where(a < b, a, b)), frozenset({_INTEGER, _FLOAT})),
     "LAND": (_logical(np.logical_and), frozenset({_INTEGER, _LOGICAL})),
     "LOR": (_logical(np.logical_or), frozenset({_INTEGER, _LOGICAL})),
     "LXOR": (_logical(np.logical_xor), frozenset({_INTEGER, _LOGICAL})),

@@ -95,6 +95,8 @@ EDITIONS = {
     "nothing sends nothing",
     15: "what small calls leave to be measured is found as a script is measured, by pairs of calls; an array "
     "that is sent again as it was is fetched as an echo's are",
+    16: "NumPy has not computed before a script begins, and reductions of numbers are compiled loops, as in "
+    "a real run; passes that scatter are joined by more",
 }
 """What of a prediction each edition of the model has changed; a change of what is priced makes a new one."""
 EDITION = max(EDITIONS)

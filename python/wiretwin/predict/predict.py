@@ -12,7 +12,9 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
+import math
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,6 +38,8 @@ from wiretwin.predict.records import (
     DEFAULT_SEED,
     SHORT_PASSES,
     SHORT_PS,
+    SURE,
+    UNSURE_S,
     ComputeNote,
     InState,
     ModelledRank,
@@ -182,8 +186,9 @@ def predict(
     try:
         say("recording the messages")
         forecast.record()
-        for number in range(forecast.passes_to_make):
-            say(f"measuring the computation, pass {number + 1} of {forecast.passes_to_make}")
+        while forecast.wants_another():
+            number = len(forecast.passes) + 1
+            say(f"measuring the computation, pass {number} of {max(number, forecast.passes_to_make)}")
             forecast.measure()
     except (NotSimulatedError, DepartureError) as error:
         if forecast.site.local is not None or replay is not None:
@@ -265,6 +270,7 @@ class Forecast:
             self.earlier = earlier_compute(Path(replay), self.path, args, ranks)
             self.source, self.kind = Replay(self.earlier), "replayed"
         self._more = passes is None
+        self._measuring_s = 0.0
         self.passes_to_make = (passes or DEFAULT_PASSES) if self.kind == "measured" else 0
         self.passes: list[Pass] = []
         self._blocked: list[list[dict[str, int]]] = []
@@ -300,8 +306,29 @@ class Forecast:
                 "was measured with all ranks in one process"
             )
 
+    def wants_another(self) -> bool:
+        """Return whether another measuring pass is due: one of `passes_to_make`, or one because they scatter.
+
+        Unless somebody has said how many, as many are made as of a short script while the sum of the busiest
+        rank is not known to within `SURE`, and no more is begun after `UNSURE_S`.
+        """
+        made = len(self.passes)
+        if made < self.passes_to_make:
+            return True
+        if not self._more or not 0 < self.passes_to_make <= made < SHORT_PASSES:
+            return False
+        if self._measuring_s > UNSURE_S:
+            return False
+        computed_ps = [max(map(sum, one.durations_ps)) for one in self.passes]
+        return spread.uncertainty([math.log(max(1, ps)) for ps in computed_ps]) > SURE
+
     def measure(self) -> None:
         """Make one measuring pass."""
+        begun = time.monotonic()
+        self._measure()
+        self._measuring_s += time.monotonic() - begun
+
+    def _measure(self) -> None:
         if not self._apart:
             self.passes.append(self._simulate(Measured())[0].compute)
             return
@@ -326,7 +353,7 @@ class Forecast:
             self._alike = [[rank] for rank in range(self.ranks)]
             self.passes.clear()
             self._blocked.clear()
-            self.measure()
+            self._measure()
             return
         self._measured = len(chosen)
         every = [parts[in_place_of[rank]] for rank in range(self.ranks)]

@@ -31,9 +31,12 @@ MOST_BYTES = 1 << 30
 
 DEFAULT_SEED = 1
 DEFAULT_PASSES = 5
+"""How often the computation is measured, if nobody says otherwise."""
 SHORT_PS, SHORT_PASSES = 10_000_000_000, 15
 """Where no rank computes for longer, launches differ by a tenth or more, and more passes are made."""
-"""How often the computation is measured, if nobody says otherwise."""
+SURE, UNSURE_S = 0.03, 15.0
+"""Where passes scatter, more are made until the standard error of their median is no larger, as a share of
+the computation; none is begun after so long, in seconds."""
 
 Statistic = Literal["median", "minimum"]
 """What is made of the passes, stretch by stretch."""

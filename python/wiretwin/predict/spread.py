@@ -25,7 +25,7 @@ from wiretwin.student import quantile
 if TYPE_CHECKING:
     from wiretwin.predict.learnt import Errors, Launches
 
-__all__ = ["LAUNCHES", "interval", "meaning"]
+__all__ = ["LAUNCHES", "interval", "meaning", "uncertainty"]
 
 LAUNCHES = 7
 """Launches of the real run whose median the interval is for: as many as `wiretwin run` makes by itself."""
@@ -110,6 +110,11 @@ def meaning(fixed: bool, no_ends: bool, dealt: bool, programs: int) -> str:
         return "none: the computation is as told, and nothing else is known to vary"
     said = " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else parts[0]
     return f"95 % of medians of {LAUNCHES} launches, by {said}"
+
+
+def uncertainty(logs: Sequence[float]) -> float:
+    """Return the standard error of the median of normal noise; infinite of less than two values."""
+    return math.sqrt(_MEDIAN * variance(logs) / len(logs)) if len(logs) > 1 else math.inf
 
 
 def _dealt(deals: Sequence[float]) -> list[float]:

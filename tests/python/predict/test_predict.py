@@ -336,7 +336,15 @@ def test_a_short_script_is_measured_in_more_passes(twin: Path) -> None:
     script = Path("short.py")
     script.write_text(HEAD + "import sys\nif len(sys.argv) > 1:\n    sum(range(3_000_000))\ncomm.Barrier()\n")
     assert predict(script, twin=twin).compute.passes == SHORT_PASSES
-    assert predict(script, ["long"], twin=twin).compute.passes == DEFAULT_PASSES
+    assert DEFAULT_PASSES <= predict(script, ["long"], twin=twin).compute.passes <= SHORT_PASSES
+
+
+def test_a_script_whose_passes_scatter_is_measured_in_more_of_them(twin: Path) -> None:
+    script = Path("scatters.py")
+    words = "import os\nfor _ in range(1 + os.urandom(1)[0] % 3):\n    sum(range(2_000_000))\n"
+    script.write_text(HEAD + words + "comm.Barrier()\n")
+    assert predict(script, twin=twin).compute.passes > DEFAULT_PASSES
+    assert predict(script, twin=twin, passes=DEFAULT_PASSES).compute.passes == DEFAULT_PASSES
 
 
 def test_a_rank_that_is_measured_collects_garbage_as_a_real_one_does(twin: Path) -> None:
