@@ -124,7 +124,7 @@ def register(app: typer.Typer) -> None:
             int | None,
             typer.Option(
                 help="How often the computation is measured.",
-                show_default="5, or 15 where the ranks of a script compute for less than 10 ms",
+                show_default="5; up to 15 of a script that computes for under 10 ms or whose passes scatter",
             ),
         ] = None,
         statistic: Annotated[

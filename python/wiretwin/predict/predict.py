@@ -140,7 +140,8 @@ def predict(
     ranks_per_host
         With a network, how many ranks a host takes before the next one is filled; 1 by default.
     passes
-        How often the computation is measured; unless told, 5 times, or 15 where no rank computes for 10 ms.
+        How often the computation is measured; unless told, 5 times, 15 where no rank computes for 10 ms, and
+        up to 15 while the passes scatter.
     statistic
         What is made of the passes, stretch by stretch.
     compute_ps
