@@ -376,10 +376,14 @@ class FirstCall(_Strict):
 
 
 class LoopedCall(_Strict):
-    """What calls of a kind take that follow each other: an iteration of its loop (`wiretwin.loops`)."""
+    """What calls of a kind take that follow each other: an iteration of its loop (`wiretwin.loops`).
+
+    The two ranks have a core each, or share one.
+    """
 
     kind: str
     takes_us: Figure
+    one_core_us: Figure | None = None
 
     @field_validator("kind")
     @classmethod

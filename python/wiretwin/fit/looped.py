@@ -8,10 +8,10 @@ from wiretwin.fit.stats import interval
 from wiretwin.loops import LOOPED
 from wiretwin.twin import Figure, LoopedCall
 
-__all__ = ["LOOP", "looped_calls"]
+__all__ = ["LOOP", "SHARED", "looped_calls"]
 
-LOOP = "later_"
-"""What names of samples of loops begin with."""
+LOOP, SHARED = "later_", "shared_"
+"""What names of samples of loops begin with, and those of loops of two ranks on one core."""
 MIN_LAUNCHES = 2
 
 
@@ -27,16 +27,22 @@ def looped_calls(summary: pl.DataFrame, confidence: float) -> tuple[LoopedCall, 
     """
     fitted = []
     for kind in LOOPED:
-        rows = summary.filter(pl.col("loop") == LOOP + kind)
-        if rows.height < MIN_LAUNCHES:
-            continue
-        typical = interval(rows["value_ns"].to_numpy() / 1e3, confidence)
-        figure = Figure(
-            value=typical.value,
-            low=typical.low,
-            high=typical.high,
-            launches=rows.height,
-            samples=int(rows["samples"].sum()),
-        )
-        fitted.append(LoopedCall(kind=kind, takes_us=figure))
+        takes, shared = (_typical(summary, name + kind, confidence) for name in (LOOP, SHARED))
+        if takes is not None:
+            fitted.append(LoopedCall(kind=kind, takes_us=takes, one_core_us=shared))
     return tuple(fitted)
+
+
+def _typical(summary: pl.DataFrame, loop: str, confidence: float) -> Figure | None:
+    """Return what an iteration takes the typical launch, in microseconds; none of fewer than two launches."""
+    rows = summary.filter(pl.col("loop") == loop)
+    if rows.height < MIN_LAUNCHES:
+        return None
+    typical = interval(rows["value_ns"].to_numpy() / 1e3, confidence)
+    return Figure(
+        value=typical.value,
+        low=typical.low,
+        high=typical.high,
+        launches=rows.height,
+        samples=int(rows["samples"].sum()),
+    )

@@ -9,28 +9,31 @@ Before the first of them the ranks have done what a real run has before its prog
 (`wiretwin.mpi.live`): echoes and barriers. A receive is timed when its message is there.
 
 After all first calls each kind is called again and again (`wiretwin.loops`), as a program does that does
-little else; what iterations take the slower rank is kept.
+little else; what iterations take the slower rank is kept. At the end of a launch collective calls are made so
+once more, by both ranks on one core (`lines_on_one_core`).
 """
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from wiretwin.loops import LOOPED, collective_calls, iterations
+from wiretwin.loops import COLLECTIVES, LOOPED, collective_calls, iterations
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Comm
 
-__all__ = ["CALLS", "LATER", "LOOP", "PEER", "lines", "order"]
+__all__ = ["CALLS", "LATER", "LOOP", "PEER", "SHARED", "lines", "lines_on_one_core", "order"]
 
 LOOP = "first"
 """The step's loop; the samples of a call are those of ``first_NAME``, of rank 1 ``first_NAME_peer``."""
 PEER = "_peer"
 LATER = "later_"
 """The samples of a kind's loop are those of ``later_NAME``."""
+SHARED = "shared_"
+"""The samples of a kind's loop on one core are those of ``shared_NAME``."""
 CALLS = (
     "send", "Send", "isend", "Isend", "sendrecv", "Sendrecv", "bcast", "Bcast", "reduce", "Reduce",
     "allreduce", "Allreduce", "gather", "Gather", "scatter", "Scatter", "allgather", "Allgather",
@@ -40,6 +43,9 @@ CALLS = (
 RECEIVES = {"send": "recv", "Send": "Recv", "isend": "irecv", "Isend": "Irecv"}
 TIMES = 6
 _BLOCKS, _ITERATIONS = 8, 25
+_SHARED_BLOCKS = 4
+_SLICE_NS = 2_000_000
+"""Ranks whose first iteration on one core takes longer on the mean keep the core for a time slice."""
 _ECHOES, _ECHO_BYTES = 50, 1 << 16
 _THERE_NS = 200_000
 """A message has come when its receiver has stayed away for so long."""
@@ -85,7 +91,7 @@ def lines(world: Comm, own: Comm, seed: int, step: int) -> list[dict[str, Any]]:
             values.append(now() - begin)
         found.append((RECEIVES[name] if away else name, values))
     gathered = own.gather(found, root=0)
-    looped = own.gather(_loops(world, own), root=0)
+    looped = own.gather(_loops(own, iterations(world), LOOPED, _BLOCKS), root=0)
     if gathered is None or looped is None:
         return []
     first = [
@@ -93,24 +99,45 @@ def lines(world: Comm, own: Comm, seed: int, step: int) -> list[dict[str, Any]]:
         for of_both in zip(*gathered, strict=True)
         for rank, (name, values) in enumerate(of_both)
     ]
-    return first + [
-        _samples(step, LATER + kind, _ITERATIONS, [max(both) for both in zip(*of_both, strict=True)])
-        for kind, *of_both in ((kind, looped[0][kind], looped[1][kind]) for kind in LOOPED)
-    ]
+    return first + _slower(step, LATER, looped)
 
 
-def _loops(world: Comm, own: Comm) -> dict[str, list[int]]:
-    """Run the loop of each kind; return what an iteration takes, and then what blocks of them do, in ns."""
-    made, found = iterations(world), {}
-    for kind in LOOPED:
+def lines_on_one_core(world: Comm, own: Comm, step: int) -> list[dict[str, Any]]:
+    """Run the loops of collective calls of two ranks that share a core; return as `lines` does."""
+    looped = own.gather(_loops(own, collective_calls(world), COLLECTIVES, _SHARED_BLOCKS, _SLICE_NS), root=0)
+    return [] if looped is None else _slower(step, SHARED, looped)
+
+
+def _slower(step: int, name: str, looped: Sequence[Mapping[str, list[int]]]) -> list[dict[str, Any]]:
+    """Return the lines of loops, of the slower rank each time."""
+    both = ((kind, zip(*(of_one[kind] for of_one in looped), strict=True)) for kind in looped[0])
+    return [_samples(step, name + kind, _ITERATIONS, [max(one) for one in pairs]) for kind, pairs in both]
+
+
+def _loops(
+    own: Comm,
+    made: Mapping[str, Callable[[], Any]],
+    kinds: Iterable[str],
+    blocks: int,
+    most_ns: int | None = None,
+) -> dict[str, list[int]]:
+    """Run the loop of each kind; return what an iteration takes, and then what blocks of them do, in ns.
+
+    There is nothing of one whose first iteration takes longer than `most_ns` on the mean of both ranks.
+    """
+    found = {}
+    for kind in kinds:
         iteration, took = made[kind], []
-        for count in (1, *[_ITERATIONS] * _BLOCKS):
+        for count in (1, *[_ITERATIONS] * blocks):
             own.Barrier()
             begin = now()
             for _ in range(count):
                 iteration()
             took.append(now() - begin)
-        found[kind] = took
+            if count == 1 and most_ns is not None and own.allreduce(took[0]) > 2 * most_ns:
+                break
+        else:
+            found[kind] = took
     return found
 
 

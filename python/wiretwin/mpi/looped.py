@@ -19,7 +19,7 @@ from typing import Any
 import greenlet
 
 from wiretwin import _core
-from wiretwin.loops import COLLECTIVES, FAMILIES, iterations, streams
+from wiretwin.loops import COLLECTIVES, FAMILIES, collective_calls, iterations, streams
 
 from .away import Away
 from .comm import COMM_WORLD, open_world
@@ -162,11 +162,13 @@ def _by_name(found: Mapping[str, float]) -> dict[str, int]:
     return {name: round(ns) for kind, ns in found.items() for name in FAMILIES.get(kind, (kind,))}
 
 
-def times_ns(model_json: str) -> dict[str, float]:
+def times_ns(model_json: str, *, collective: bool = False) -> dict[str, float]:
     """Return what an iteration of each loop (`LOOPED`) takes the slower rank of a model of two.
 
-    Nothing is computed; an iteration takes what its messages do, in nanoseconds.
+    Nothing is computed; an iteration takes what its messages do, in nanoseconds. With `collective` only
+    loops of collective calls are run.
     """
+    loops = collective_calls if collective else iterations
     begun = [0, 0]
     found: dict[str, float] = {}
 
@@ -177,7 +179,7 @@ def times_ns(model_json: str) -> dict[str, float]:
         took = rank.runtime.clock_ps(rank.index) - begun[rank.index]
         found[kind] = max(found.get(kind, 0.0), took / 1e3 / _AT_A_STRETCH.iterations)
 
-    _run(model_json, Given(), lambda world: iterations(world).items(), begin, end, often=_AT_A_STRETCH)
+    _run(model_json, Given(), lambda world: loops(world).items(), begin, end, often=_AT_A_STRETCH)
     return found
 
 

@@ -25,7 +25,7 @@ _ROUNDS = 3
 what is left is found so often."""
 
 
-def beyond_messages(layer: Layer, model: Mapping[str, Any]) -> dict[str, Any]:
+def beyond_messages(layer: Layer, model: Mapping[str, Any], *, crowded: int = 0) -> dict[str, Any]:
     """Return what a model has of it: nothing where loops were not measured.
 
     Parameters
@@ -34,30 +34,58 @@ def beyond_messages(layer: Layer, model: Mapping[str, Any]) -> dict[str, Any]:
         Of a twin.
     model
         Of ranks of one host, the layer between them (`wiretwin.predict.model.single_host`).
+    crowded
+        How many ranks share cores, if any do. Calls whose loops were measured on one core, by two ranks, take
+        what these lack there more than on two, in each of their rounds.
     """
     if not layer.looped:
         return {}
     takes = tuple((one.kind, 1e3 * one.takes_us.value) for one in layer.looped)
     two = {"cores": 2, "idle": "spin", "quantum_ps": 4_000_000_000}
-    loops = {**model, "nodes": [two], "placement": [0, 0]}
-    return _with(dict(_beyond_ps(json.dumps(loops, sort_keys=True), takes)))
+    loops = {**model, "placement": [0, 0]}
+    beyond_ps = dict(_beyond_ps(json.dumps(loops | {"nodes": [two]}, sort_keys=True), takes, ()))
+    shared = tuple((one.kind, 1e3 * one.one_core_us.value) for one in layer.looped if one.one_core_us)
+    (node,) = model["nodes"]
+    if crowded and shared and node["idle"] == "yield":
+        alone = json.dumps(loops | {"nodes": [node | {"cores": 1}]}, sort_keys=True)
+        for kind, ps in _beyond_ps(alone, shared, tuple(beyond_ps.items())):
+            beyond_ps[kind] += max(0, ps - beyond_ps[kind]) * _rounds(kind, crowded)
+    return _with(beyond_ps)
+
+
+def _rounds(kind: str, ranks: int) -> int:
+    """Return in how many rounds a collective call of so many ranks goes on: in one between two.
+
+    As the trees and recursive doublings have them that libraries take for short messages; an exchange of all
+    with all has one with each other rank.
+    """
+    return ranks - 1 if kind.lower() == "alltoall" else (ranks - 1).bit_length()
 
 
 @lru_cache(maxsize=64)
-def _beyond_ps(model_json: str, takes_ns: tuple[tuple[str, float], ...]) -> tuple[tuple[str, int], ...]:
+def _beyond_ps(
+    model_json: str, takes_ns: tuple[tuple[str, float], ...], on_two_ps: tuple[tuple[str, int], ...]
+) -> tuple[tuple[str, int], ...]:
+    """Return by kind what its call lacks, in picoseconds.
+
+    Of two ranks that share a core both lack it, one after the other; `on_two_ps` is what calls lack then that
+    have a core each.
+    """
     from wiretwin.mpi.looped import times_ns  # only where a script is predicted: it needs numpy
 
-    model, beyond = json.loads(model_json), dict.fromkeys(FAMILIES, 0.0)
+    model, shared = json.loads(model_json), bool(on_two_ps)
+    beyond = {kind: ps / 1e3 for kind, ps in on_two_ps} | dict.fromkeys((kind for kind, _ in takes_ns), 0.0)
     call_ns = model["intra"]["call_ps"] / 1e3
     for _ in range(_ROUNDS):
         simulated = times_ns(
-            json.dumps(model | _with({kind: round(1e3 * ns) for kind, ns in beyond.items()}))
+            json.dumps(model | _with({kind: round(1e3 * ns) for kind, ns in beyond.items()})),
+            collective=shared,
         )
         for kind, ns in takes_ns:
             if kind in simulated:
-                lacks = (ns - simulated[kind]) / (_THERE_AND_BACK if kind == "send" else 1)
+                lacks = (ns - simulated[kind]) / (_THERE_AND_BACK if kind == "send" else 2 if shared else 1)
                 beyond[kind] = max(-call_ns, beyond[kind] + lacks)
-    return tuple((kind, round(1e3 * ns)) for kind, ns in beyond.items())
+    return tuple((kind, round(1e3 * beyond[kind])) for kind, _ in takes_ns)
 
 
 def _with(beyond_ps: Mapping[str, int]) -> dict[str, Any]:

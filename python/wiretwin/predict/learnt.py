@@ -97,6 +97,7 @@ EDITIONS = {
     "that is sent again as it was is fetched as an echo's are",
     16: "NumPy has not computed before a script begins, and reductions of numbers are compiled loops, as in "
     "a real run; passes that scatter are joined by more",
+    17: "where ranks share cores, collective calls take what their loops on one core were measured to take",
 }
 """What of a prediction each edition of the model has changed; a change of what is priced makes a new one."""
 EDITION = max(EDITIONS)

@@ -383,7 +383,9 @@ class Site:
             model = single_host(twin, layer, together, side, state)
             if fresh:
                 of = twin.layer(layer)
-                model |= first_calls(of, side) | beyond_messages(of, single_host(twin, layer, 2))
+                crowded = together if self.network is None and together > twin.host.cores else 0
+                alike = single_host(twin, layer, crowded or 2)
+                model |= first_calls(of, side) | beyond_messages(of, alike, crowded=crowded)
         if self.network is None:
             return model
         hosts = -(-self.ranks // self.ranks_per_host)

@@ -11,8 +11,9 @@ import pytest
 from wiretwin.errors import InputError
 from wiretwin.fit.api import fit
 from wiretwin.fit.synthetic import Lines, Machine
-from wiretwin.loops import FAMILIES, LOOPED
+from wiretwin.loops import COLLECTIVES, FAMILIES, LOOPED
 from wiretwin.mpi.looped import times_ns
+from wiretwin.predict.calls import beyond_messages
 from wiretwin.predict.model import Site
 from wiretwin.twin import Twin
 
@@ -28,6 +29,8 @@ TAKES_NS = {
     "Barrier": 4000, "bcast": 5000, "allreduce": 22_000, "gather": 100, "Sendrecv": 3500, "send": 1700,
 }  # fmt: skip
 """Of which `gather` takes less than its messages do, `send` less than the same with arrays."""
+ON_ONE_CORE_NS = {"Barrier": 24_000, "allreduce": 70_000}
+YIELDS = {"cores": 1, "idle": "yield", "quantum_ps": 4_000_000_000, "turn_ps": 3_000_000, "fair": True}
 
 
 def measured(launches: int) -> pl.DataFrame:
@@ -35,10 +38,11 @@ def measured(launches: int) -> pl.DataFrame:
     samples = HOST.samples(launches=launches, loops=LOOPS)
     one, rows = samples.row(0, named=True), []
     for launch in range(1, launches + 1):
-        for kind, ns in TAKES_NS.items():
+        loops = {f"later_{kind}": ns for kind, ns in TAKES_NS.items()}
+        for loop, ns in (loops | {f"shared_{kind}": ns for kind, ns in ON_ONE_CORE_NS.items()}).items():
             for index in range(5):
                 value = round(25 * ns * (1 + 0.01 * launch))
-                call = {"launch": launch, "loop": f"later_{kind}", "bytes": 0, "messages": 1, "delay_ns": 0}
+                call = {"launch": launch, "loop": loop, "bytes": 0, "messages": 1, "delay_ns": 0}
                 rows.append(one | call | {"batch": 25, "index": index, "value_ns": value})
     return pl.concat([samples, pl.DataFrame(rows, schema=samples.schema)])
 
@@ -51,6 +55,10 @@ def test_the_twin_keeps_the_typical_launch() -> None:
     for kind, ns in TAKES_NS.items():
         assert found[kind].value == pytest.approx(1.03e-3 * ns, rel=1e-3)
         assert found[kind].low < found[kind].value < found[kind].high
+    shared = {one.kind: one.one_core_us for one in twin.layer("synthetic").looped if one.one_core_us}
+    assert {kind: one.value for kind, one in shared.items()} == {
+        kind: pytest.approx(1.03e-3 * ns, rel=1e-3) for kind, ns in ON_ONE_CORE_NS.items()
+    }
     once = measured(5).filter((pl.col("loop") != "later_Barrier") | (pl.col("launch") == 1))
     assert {one.kind for one in fit(once).layer("synthetic").looped} == set(TAKES_NS) - {"Barrier"}
 
@@ -77,6 +85,24 @@ def test_loops_take_in_the_simulated_world_what_they_were_measured_to_take() -> 
     assert all(one["ps"] < 0 for one in model["beyond"] if "recv" in one["calls"])
     assert not {"Send", "Recv"} & charged
     assert "beyond" not in Site.of(2).model(twin, "synthetic")
+
+
+def test_loops_of_collective_calls_take_on_one_core_what_they_were_measured_to_take_there() -> None:
+    layer = fit(measured(5), host={"cores": 2}).layer("synthetic")
+    model = Site.of(2).model(fit(measured(5), host={"cores": 2}), "synthetic") | {"nodes": [YIELDS]}
+    took = times_ns(json.dumps(model | beyond_messages(layer, model, crowded=2)), collective=True)
+    assert set(took) == set(COLLECTIVES)
+    for kind, ns in ON_ONE_CORE_NS.items():
+        assert took[kind] == pytest.approx(1.03 * ns, rel=0.01), kind
+
+    def barrier_ps(crowded: int) -> int:
+        beyond = beyond_messages(layer, model, crowded=crowded)["beyond"]
+        return next(one["ps"] for one in beyond if "Barrier" in one["calls"])
+
+    more = barrier_ps(2) - barrier_ps(0)
+    assert more > 0
+    # One round between two ranks, two among three or four, three among five.
+    assert [barrier_ps(ranks) - barrier_ps(0) for ranks in (3, 4, 5)] == [2 * more, 2 * more, 3 * more]
 
 
 @pytest.mark.parametrize(("takes_ns", "in_turn"), [(640, True), (560, False)])
