@@ -124,7 +124,7 @@ def register(app: typer.Typer) -> None:
             int | None,
             typer.Option(
                 help="How often the computation is measured.",
-                show_default="5; up to 15 of a script that computes for under 10 ms or whose passes scatter",
+                show_default="5; up to 15 of a script that computes for under 10 ms or whose passes differ",
             ),
         ] = None,
         statistic: Annotated[

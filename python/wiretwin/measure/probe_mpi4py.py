@@ -24,7 +24,6 @@ import gc
 import itertools
 import json
 import math
-import mmap
 import os
 import signal
 import statistics
@@ -37,6 +36,7 @@ from typing import TYPE_CHECKING, Any
 
 from wiretwin import priority
 from wiretwin.measure import first_mpi4py
+from wiretwin.measure.memory import fill, ordinary
 from wiretwin.measure.probe_spec import PROTOCOL, read, refuse
 from wiretwin.measure.together_mpi4py import LOOPS as TOGETHER
 from wiretwin.measure.together_mpi4py import Group, next_run
@@ -45,15 +45,11 @@ from wiretwin.place import read_counters
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
     from mpi4py.MPI import Comm
-    from numpy.typing import NDArray
 
 LAYERS = ("mpi4py/mpich", "mpi4py/openmpi")
 RANK_VARIABLES = ("PMI_RANK", "OMPI_COMM_WORLD_RANK")
 """Where the launchers say the rank, before MPI starts."""
-MAPPED_FROM = 1 << 17
-"""Where glibc, too, begins to map memory for a block of its own."""
 now = time.perf_counter_ns
 
 
@@ -65,35 +61,6 @@ def clock() -> dict[str, Any]:
         costs.append((readings[-1] - readings[0]) / 999)
         ticks += [b - a for a, b in itertools.pairwise(readings) if b > a]
     return {"name": "CLOCK_MONOTONIC", "cost_ns": min(costs), "resolution_ns": min(ticks)}
-
-
-def ordinary(size: int) -> NDArray[np.uint8]:
-    """Return zeroed memory in pages of the ordinary size, whatever was allocated before.
-
-    NumPy asks for huge pages from 4 MiB on, and smaller arrays may come to lie in what it leaves behind; a
-    library that has the kernel copy between processes takes half as long there. A curve over sizes must not
-    bend where luck or NumPy changes the pages. Small arrays are left to the allocator's bins.
-    """
-    import numpy as np
-
-    if size < MAPPED_FROM:
-        return np.zeros(size, dtype=np.uint8)
-    region = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if hasattr(mmap, "MADV_NOHUGEPAGE"):
-        with contextlib.suppress(OSError):  # a kernel without huge pages has nothing to refuse
-            region.madvise(mmap.MADV_NOHUGEPAGE)
-    return np.frombuffer(region, dtype=np.uint8, count=size)
-
-
-def fill(array: NDArray[np.uint8]) -> None:
-    """Write bytes that depend on their place and on how many they are."""
-    import numpy as np
-
-    size = len(array)
-    turn = (np.arange(256, dtype=np.uint32) * 167 + 13 + size).astype(np.uint8)
-    whole = size - size % 256
-    array[:whole].reshape(-1, 256)[:] = turn
-    array[whole:] = turn[: size - whole]
 
 
 @contextlib.contextmanager
