@@ -54,10 +54,10 @@ def beyond_messages(layer: Layer, model: Mapping[str, Any], *, crowded: int = 0)
 
 
 def _rounds(kind: str, ranks: int) -> int:
-    """Return in how many rounds a collective call of so many ranks goes on: in one between two.
+    """Return how many rounds of messages a collective call has among so many ranks; between two it has one.
 
-    As the trees and recursive doublings have them that libraries take for short messages; an exchange of all
-    with all has one with each other rank.
+    Libraries send short messages along trees or by recursive doubling, in the logarithm of the ranks. An
+    exchange of all with all has a round with each other rank.
     """
     return ranks - 1 if kind.lower() == "alltoall" else (ranks - 1).bit_length()
 
