@@ -158,8 +158,8 @@ def fit(
     for name in layers or measured:
         of_layer = summary.filter(pl.col("layer") == name)
         called[name] = looped.looped_calls(of_layer, confidence)
-        names = (first.LOOP, looped.LOOP, looped.SHARED)
-        rows = of_layer.filter(~pl.any_horizontal(pl.col("loop").str.starts_with(name) for name in names))
+        of_calls = (pl.col("loop").str.starts_with(one) for one in (first.LOOP, looped.LOOP, looped.SHARED))
+        rows = of_layer.filter(~pl.any_horizontal(of_calls))
         try:
             whole = costs(name, rows, rows)
         except _TooLittleError as error:

@@ -43,7 +43,7 @@ from wiretwin.measure.together_mpi4py import Group, next_run
 from wiretwin.place import read_counters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from mpi4py.MPI import Comm
 
@@ -72,6 +72,16 @@ def on_core(cpu: int) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
+
+
+@contextlib.contextmanager
+def on_one_core(cpus: Sequence[int]) -> Iterator[None]:
+    """Run on the first core, as the other rank does, after both have met on the last."""
+    with on_core(cpus[-1]):
+        idle(SETTLE_NS)
+        with on_core(cpus[0]):
+            idle(SETTLE_NS)
+            yield
 
 
 def idle(for_ns: int) -> None:
@@ -740,10 +750,9 @@ def main(argv: list[str]) -> int:
                 if cpus is None:  # not one host
                     continue
                 there = not there
-                for cpu in (cpus[-1], cpus[0]) if there else ():
-                    moved.enter_context(on_core(cpu))
-                    idle(SETTLE_NS)
-                if not there:
+                if there:
+                    moved.enter_context(on_one_core(cpus))
+                else:
                     moved.close()
             if world.rank == 0:
                 leader = Leader(comm, control, step, measured["cost_ns"], sizes)
@@ -754,8 +763,7 @@ def main(argv: list[str]) -> int:
         moved.close()
         if calls and cpus is not None:
             place = first_mpi4py.SHARED
-            with on_core(cpus[-1]), on_core(cpus[0]):
-                idle(SETTLE_NS)
+            with on_one_core(cpus):
                 for line in first_mpi4py.lines_on_one_core(world, comm, 0):
                     say(line)
         place = "end"

@@ -54,10 +54,10 @@ def beyond_messages(layer: Layer, model: Mapping[str, Any], *, crowded: int = 0)
 
 
 def _rounds(kind: str, ranks: int) -> int:
-    """Return how many rounds of messages a collective call has among so many ranks; between two it has one.
+    """Return the number of rounds of messages in a collective call of so many ranks: one for two ranks.
 
-    Libraries send short messages along trees or by recursive doubling, in the logarithm of the ranks. An
-    exchange of all with all has a round with each other rank.
+    Libraries send short messages along trees or by recursive doubling, where the number of rounds grows with
+    the logarithm of the number of ranks. In an alltoall each rank has one round with every other rank.
     """
     return ranks - 1 if kind.lower() == "alltoall" else (ranks - 1).bit_length()
 

@@ -97,7 +97,7 @@ def place(
         allowed = "a topology between hosts of a twin, such as the network.toml of `wiretwin fit`"
         raise InputError(key="--network", value=str(found), allowed=allowed)
     forecast.record()
-    for _ in range(forecast.passes_to_make):
+    while forecast.wants_another():
         forecast.measure()
     if forecast.recording.timed:
         raise InputError(

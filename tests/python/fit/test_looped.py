@@ -88,8 +88,8 @@ def test_loops_take_in_the_simulated_world_what_they_were_measured_to_take() -> 
 
 
 def test_loops_of_collective_calls_take_on_one_core_what_they_were_measured_to_take_there() -> None:
-    layer = fit(measured(5), host={"cores": 2}).layer("synthetic")
-    model = Site.of(2).model(fit(measured(5), host={"cores": 2}), "synthetic") | {"nodes": [YIELDS]}
+    twin = fit(measured(5), host={"cores": 2})
+    layer, model = twin.layer("synthetic"), Site.of(2).model(twin, "synthetic") | {"nodes": [YIELDS]}
     took = times_ns(json.dumps(model | beyond_messages(layer, model, crowded=2)), collective=True)
     assert set(took) == set(COLLECTIVES)
     for kind, ns in ON_ONE_CORE_NS.items():

@@ -341,7 +341,7 @@ def test_a_short_script_is_measured_in_more_passes(twin: Path) -> None:
 
 def test_a_script_whose_passes_scatter_is_measured_in_more_of_them(twin: Path) -> None:
     script = Path("scatters.py")
-    words = "import os\nfor _ in range(1 + os.urandom(1)[0] % 3):\n    sum(range(2_000_000))\n"
+    words = "import os\nsum(range(2_000_000 + 50_000 * os.urandom(1)[0]))\n"
     script.write_text(HEAD + words + "comm.Barrier()\n")
     assert predict(script, twin=twin).compute.passes > DEFAULT_PASSES
     assert predict(script, twin=twin, passes=DEFAULT_PASSES).compute.passes == DEFAULT_PASSES
