@@ -158,7 +158,9 @@ def main() -> int:
             if not options.only:
                 accuracy_page.add(done, "round", "")
             accuracy_past.add(
-                accuracy_past.past(*pair) for pair in made(folder / f"round-{number}") if pair[0].noise
+                accuracy_past.past(compare(*pair))
+                for pair in made(folder / f"round-{number}")
+                if pair[0].noise
             )
             options.docs.write_text(accuracy_page.page(text), encoding="utf-8")
     return 0

@@ -26,9 +26,11 @@ import accuracy_past
 from wiretwin.fit.api import fit
 from wiretwin.measure.api import measure
 from wiretwin.place import HERE, Place
+from wiretwin.predict.compare import compare
 from wiretwin.predict.live import Job, run_interleaved
 from wiretwin.predict.model import LAYER
 from wiretwin.predict.predict import predict
+from wiretwin.predict.records import Comparison
 from wiretwin.twin import Twin
 
 BEGIN, END = "<!-- crowded: begin -->", "<!-- crowded: end -->"
@@ -73,18 +75,26 @@ def one_case(twin: Twin, kind: str, ranks: int) -> dict[str, Any]:
     words = (kind, str(KINDS[kind]))
     with tempfile.TemporaryDirectory(prefix="wiretwin-crowded-") as scratch:
         frozen = predict(SCRIPT, words, twin=twin, ranks=ranks, passes=PASSES, out=Path(scratch, "predicted"))
-        job = Job(SCRIPT, words, ranks, Path(scratch, "actual"))
+        job = Job(SCRIPT, words, ranks, Path(scratch, "actual"), states=frozen.states)
         (run,) = run_interleaved([job], launches=LAUNCHES, splits=0)
     return {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "kind": kind, "count": KINDS[kind], "ranks": ranks,
         "cores": len(os.sched_getaffinity(0)),
         "frozen_utc": frozen.frozen_utc, "digest": frozen.digest,
-        "predicted": frozen.seconds.model_dump(mode="json"),
-        "actual": run.seconds.model_dump(mode="json"),
-        "launches": [one.seconds for one in run.launches],
-        "past": accuracy_past.past(frozen, run),
+        **beside(compare(frozen, run)),
     }  # fmt: skip
+
+
+def beside(agreed: Comparison, name: str | None = None) -> dict[str, Any]:
+    """Return what a row has of a prediction and its run, in the state of the host that is compared."""
+    return {
+        "state": agreed.state,
+        "predicted": agreed.predicted.model_dump(mode="json"),
+        "actual": agreed.actual.model_dump(mode="json"),
+        "launches": [one.seconds for one in accuracy_past.compared(agreed)],
+        "past": accuracy_past.past(agreed, name),
+    }
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:

@@ -39,6 +39,7 @@ from wiretwin.measure import host
 from wiretwin.measure.api import measure
 from wiretwin.measure.launch import launch
 from wiretwin.measure.schedule import steps
+from wiretwin.predict.compare import compare
 from wiretwin.predict.hosts import echo_network
 from wiretwin.predict.live import Job, run_interleaved
 from wiretwin.predict.named import NAMED, parse_parameters, run_live
@@ -287,7 +288,7 @@ def scripts(
             row["actual"] = run.seconds.model_dump(mode="json")
             row["split"] = [rank.model_dump(mode="json") for rank in run.split]
             row["launches"] = [one.seconds for one in run.launches]
-            row["past"] = accuracy_past.past(frozen, run)
+            row["past"] = accuracy_past.past(compare(frozen, run))
             with out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
             print(script_line(row), file=sys.stderr)

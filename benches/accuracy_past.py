@@ -14,17 +14,24 @@ from typing import Any
 
 from wiretwin.predict import learnt
 from wiretwin.predict.learnt import Past
-from wiretwin.predict.records import Prediction, Run
+from wiretwin.predict.records import Comparison, Launch
+from wiretwin.states import state_of
 
 #: An interval as wide as half its middle says too little to count as holding anything.
 WIDEST = 0.5
 
 
-def past(frozen: Prediction, run: Run, name: str | None = None) -> dict[str, Any]:
-    """Return a prediction and its run as a row of the record; `name` tells scripts of one name apart."""
-    assert frozen.noise is not None
+def past(agreed: Comparison, name: str | None = None) -> dict[str, Any]:
+    """Return a prediction and its run as a row of the record, in the state of the host that was compared.
+
+    `name` tells scripts of one name apart.
+    """
+    frozen = agreed.prediction
+    state = next((one for one in frozen.states if one.name == agreed.state), None)
+    of = frozen if state is None else state
+    assert of.noise is not None
     assert frozen.setup is not None
-    value = frozen.seconds.value
+    value = of.seconds.value
     return {
         "edition": str(learnt.EDITION),
         "setup": frozen.setup,
@@ -32,11 +39,22 @@ def past(frozen: Prediction, run: Run, name: str | None = None) -> dict[str, Any
         "ranks": frozen.ranks,
         "when": frozen.frozen_utc[:10],
         "predicted_s": f"{value:.6g}",
-        "compute_share": f"{frozen.compute_share:.3f}",
-        "below": f"{math.log(value / frozen.noise.low):.4f}",
-        "above": f"{math.log(frozen.noise.high / value):.4f}",
-        "launches_s": " ".join(f"{one.seconds:.6g}" for one in run.launches if one.split is None),
+        "compute_share": f"{of.compute_share:.3f}",
+        "below": f"{math.log(value / of.noise.low):.4f}",
+        "above": f"{math.log(of.noise.high / value):.4f}",
+        "launches_s": " ".join(f"{one.seconds:.6g}" for one in compared(agreed)),
     }
+
+
+def compared(agreed: Comparison) -> list[Launch]:
+    """Return the launches that the actual time is the median of."""
+    states = agreed.prediction.states
+    return [
+        one
+        for one in agreed.run.launches
+        if one.split is None
+        and (agreed.state is None or getattr(state_of(one.crossing_ns, states), "name", None) == agreed.state)
+    ]
 
 
 def add(rows: Iterable[dict[str, Any]]) -> None:

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 import accuracy_past
-from accuracy_crowded import covers, error, measured, ms, suffix, twin_in
+from accuracy_crowded import beside, covers, error, measured, ms, suffix, twin_in
 from others import Others
 from strangers import LISTS, Listed, NotThereError
 
@@ -143,7 +143,7 @@ def one_case(setup: Setup, listed: Listed, folder: Path, out: Path, ranks: int) 
             )
         except WiretwinError as failure:
             return row | {"failed": f"prediction: {said(failure)}"}
-        job = Job(program, words, ranks, Path(scratch, "actual"))
+        job = Job(program, words, ranks, Path(scratch, "actual"), states=frozen.states)
         try:
             count = LAUNCHES if frozen.seconds.value < LONG_S else LAUNCHES_OF_LONG
             (run,) = run_interleaved([job], launches=count, splits=0, limit_s=LIMIT_S, place=setup.place)
@@ -151,14 +151,11 @@ def one_case(setup: Setup, listed: Listed, folder: Path, out: Path, ranks: int) 
             return row | {"failed": f"run: {said(failure)}"}
     if others.share() >= LOST:
         raise BusyError(f"other work had {100 * others.share():.0f} % of the cores beside {listed.name}")
-    agreement = compare(frozen, run).printed
+    agreed = compare(frozen, run)
     return row | {
         "frozen_utc": frozen.frozen_utc, "digest": frozen.digest, "notes": frozen.warnings,
-        "predicted": frozen.seconds.model_dump(mode="json"),
-        "actual": run.seconds.model_dump(mode="json"),
-        "launches": [one.seconds for one in run.launches],
-        "printed": agreement or "not known",
-        "past": accuracy_past.past(frozen, run, row["script"]),
+        **beside(agreed, row["script"]),
+        "printed": agreed.printed or "not known",
     }  # fmt: skip
 
 

@@ -184,6 +184,7 @@ class World:
         patience: int,
         windows_in_memory: bool,
         own_cores: bool,
+        disturbed: tuple[int, float],
         look_ps: int,
         compute_ps: int | None,
         memory_bytes: int,
@@ -196,13 +197,13 @@ class World:
 
         `goes_on` is asked now and then whether they are still to. Where the ranks have `own_cores`, each goes
         to one, counted from the last that the process may use, and looks for its turn there instead of
-        sleeping. Returns what each rank took, the same by kind, the messages it sent and the turns it had,
-        all between its library's start and its end; or why the run ended before: not all ranks came (how many
-        did), a rank went or was ended (and what ranks waited and looked
-        for where nothing else happened any more, as from `blocked`; and which slept outside their library, in
-        which function of the kernel), all wait for ever, one asked for what there
-        is not (its number, and why), or the program spawns more processes than the world has ranks for (how
-        many).
+        sleeping; of what the work of a `disturbed` one takes, a share is left out. Returns what each rank
+        took, the same by kind, the messages it sent and the turns it had, all between its library's start and
+        its end; or why the run ended before: not all ranks came (how many did), a rank went or was ended (and
+        what ranks waited and looked for where nothing else happened any more, as from `blocked`; and which
+        slept outside their library, in which function of the kernel), all wait for ever, one asked for what
+        there is not (its number, and why), or the program spawns more processes than the world has ranks for
+        (how many).
         """
     def begun_ps(self, rank: int) -> int:
         """Return when a rank first had a core: 0, or later where it shares cores and another came before."""

@@ -249,7 +249,7 @@ impl World {
     /// waited and looked for, if nothing else happened any more, and which slept outside their library, in which function of
     /// the kernel. The launcher starts the
     /// first ranks, `launched`; the world's others are for processes that the program spawns.
-    #[pyo3(signature = (path, goes_on, *, launched, tag_bits, ignored, apart, patience, windows_in_memory, own_cores, look_ps, compute_ps, memory_bytes))]
+    #[pyo3(signature = (path, goes_on, *, launched, tag_bits, ignored, apart, patience, windows_in_memory, own_cores, disturbed, look_ps, compute_ps, memory_bytes))]
     #[allow(clippy::too_many_arguments, reason = "they have names where it is called")]
     fn serve<'py>(
         &mut self,
@@ -263,12 +263,14 @@ impl World {
         patience: u32,
         windows_in_memory: bool,
         own_cores: bool,
+        disturbed: (u32, f64),
         look_ps: u64,
         compute_ps: Option<u64>,
         memory_bytes: u64,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let compute_ps = compute_ps.unwrap_or(u64::MAX);
         let windows_in_memory = u32::from(windows_in_memory);
+        let (disturbed_rank, share) = disturbed;
         let given = Given {
             launched,
             tag_bits,
@@ -277,6 +279,8 @@ impl World {
             patience,
             windows_in_memory,
             own_cores: u32::from(own_cores),
+            disturbed_rank,
+            disturbed_ppm: (1e6 * share).round() as u32,
             look_ps,
             compute_ps,
             ..Given::default()

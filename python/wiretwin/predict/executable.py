@@ -6,7 +6,7 @@ one core. In a real run its neighbours compute as well, and take their part of c
 worlds run at once as cores would be at work, each on a core of its own. A program of which two runs cannot go
 on at once, for they meet in files, runs by itself. So does one whose ranks compute for so short a time
 between turns that much of it would be spent on caches which others have filled: its ranks have a core each,
-as in the real run.
+as in the real run, and what the simulator then takes of one of these is left out (`disturbance`).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from typing import Any
 from wiretwin import _core, leftovers, process, scratch, shared_memory
 from wiretwin.errors import InputError, ProgramError, SimulationError
 from wiretwin.predict import learnt, printed, spread, timeline
+from wiretwin.predict.disturbance import Disturbance
 from wiretwin.predict.model import LAYER, AnyNetwork, Side, Site, deals, dealt
 from wiretwin.predict.records import (
     DEFAULT_PASSES,
@@ -54,7 +55,7 @@ _SPARE_BYTES = 16 << 20
 """Shared memory that messages under way leave to the library and to others."""
 
 
-_SHORT_S = 50e-6
+_SHORT_S = 100e-6
 """Computation between turns, seconds, below which ranks do not share a core where each can have its own.
 
 A core needs about as long to read what its own second-level cache holds (0.5 to 2 MB) from memory once, at
@@ -96,11 +97,15 @@ class _Run:
         return max(total for total, *_ in self.took[: self.launched]) / 1e12
 
     @property
+    def computed_s(self) -> list[float]:
+        """How long each rank computed, in seconds."""
+        compute = timeline.KINDS.index("compute")
+        return [totals[compute] / 1e12 for _, totals, *_ in self.took]
+
+    @property
     def stretch_s(self) -> float:
         """How long ranks compute between two turns."""
-        compute = timeline.KINDS.index("compute")
-        turns = sum(turns for *_, turns in self.took)
-        return sum(totals[compute] for _, totals, *_ in self.took) / 1e12 / max(1, turns)
+        return sum(self.computed_s) / max(1, sum(turns for *_, turns in self.took))
 
 
 def predict_executable(
@@ -202,11 +207,19 @@ def predict_executable(
                 nodes = [node | {"cores": ranks + spawned} for node in nodes]
             text = json.dumps(one | {"placement": placement, "nodes": nodes})
             world = _core.World(ranks + spawned, text, seed=seed, timeline=out is not None)
+            disturbed = (0, 0.0) if disturbance is None else disturbance.of(number)
+            if own_cores and disturbance is None:
+                core = ranks
+            elif disturbance is not None:
+                core = disturbed[0]
             simulated_run = _Simulated(
-                world, ranks, compute_ps, limit_s, recorder, core, cores, ended, in_memory, own_cores
-            )
+                world, ranks, compute_ps, limit_s, recorder, core, cores, ended, in_memory, own_cores,
+                disturbed,
+            )  # fmt: skip
             found = simulated_run.run(library, path.name, command)
             if isinstance(found, _Run):
+                if disturbance is not None:
+                    disturbance.saw(*disturbed, found.computed_s)
                 return found
             spawned = found
             if recorder is not None:
@@ -215,6 +228,7 @@ def predict_executable(
                 raise InputError(key="--ranks", value=ranks, reason=f"and {spawned} spawned: {short}")
 
     collided, own_cores, at_work = False, False, cores
+    disturbance: Disturbance | None = None
 
     def runs(sides: Sequence[Side], first: int = 0) -> list[_Run]:
         """Run as many worlds at once; one after the other, from then on, where they cannot be."""
@@ -239,6 +253,11 @@ def predict_executable(
         first = runs(["value"] * cores)[0]
         if first.stretch_s < _SHORT_S and not (ways or spawned) and ranks <= len(os.sched_getaffinity(0)):
             own_cores, cores = True, 1
+            if ranks == len(os.sched_getaffinity(0)):
+                disturbance = Disturbance(ranks)
+                for number in range(Disturbance.LEAST):
+                    say(f"simulating to see what the simulator takes, {number + 1} of {Disturbance.LEAST}")
+                    runs(["value"], number)
     while len(tried) < passes:
         for number in range(len(tried), min(passes, len(tried) + cores)):
             say(f"simulating, pass {number + 1} of {passes}" if passes > 1 else "simulating")
@@ -375,9 +394,10 @@ def _on_one_core(number: int) -> Iterator[None]:
 class _Simulated:
     """One world and how a program runs in it.
 
-    `core` of `cores` that are at work, from the last; `ended` says that the others need no end of it;
-    `windows_in_memory`, that the ranks reach each other's windows without messages; `own_cores`, that each
-    rank has a core, the simulator the next one or, without any left, the last.
+    The simulator's is `core` of `cores` that are at work, from the last; `ended` says that the others need no
+    end of it; `windows_in_memory`, that the ranks reach each other's windows without messages; `own_cores`,
+    that each rank has a core, the first the last one; `disturbed`, which of them shares its core with the
+    simulator, and what share of its work is left out for that.
     """
 
     world: Any
@@ -390,6 +410,7 @@ class _Simulated:
     ended: threading.Event
     windows_in_memory: bool
     own_cores: bool
+    disturbed: tuple[int, float]
 
     def run(self, library: simulated.Library, name: str, command: Sequence[str]) -> _Run | int:
         """Run a command on each rank; return how many processes it spawns if there is no room for them."""
@@ -419,7 +440,7 @@ class _Simulated:
                     ran.enter_context(_on_one_core(self.core))
                 launcher, out, err = ran.enter_context(process.child(argv, env=env))
                 if self.own_cores:
-                    ran.enter_context(_on_one_core(min(ranks, len(os.sched_getaffinity(0)) - 1)))
+                    ran.enter_context(_on_one_core(self.core))
 
                 def goes_on() -> bool:
                     return launcher.poll() is None and time.monotonic() < ends and not self.ended.is_set()
@@ -434,6 +455,7 @@ class _Simulated:
                     patience=library.patience,
                     windows_in_memory=self.windows_in_memory,
                     own_cores=self.own_cores,
+                    disturbed=self.disturbed,
                     look_ps=LOOK_PS,
                     compute_ps=self.compute_ps,
                     memory_bytes=memory_bytes,

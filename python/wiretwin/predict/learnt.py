@@ -98,6 +98,8 @@ EDITIONS = {
     16: "NumPy has not computed before a script begins, and reductions of numbers are compiled loops, as in "
     "a real run; passes that scatter are joined by more",
     17: "where ranks share cores, collective calls take what their loops on one core were measured to take",
+    18: "under the MPI library itself, what the simulator leaves in the caches of a rank's core is no work "
+    "of that rank's, and ranks that compute for up to 100 us between turns have a core each",
 }
 """What of a prediction each edition of the model has changed; a change of what is priced makes a new one."""
 EDITION = max(EDITIONS)

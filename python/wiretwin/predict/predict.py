@@ -617,6 +617,7 @@ class _Predicted:
             network=self.network,
             passes=len(self.passes),
             seconds=self.seconds,
+            noise=self.noise,
             per_rank=self.model.per_rank,
             trace_digest=self.model.digest,
         )

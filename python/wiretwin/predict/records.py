@@ -126,8 +126,16 @@ class InState(BaseModel):
         ge=0, description="of the measuring passes, those made in this state; with 0, all of them were taken"
     )
     seconds: Spread
+    noise: Spread | None = Field(
+        default=None, description="the same, its interval without what the model is wrong by"
+    )
     per_rank: list[ModelledRank]
     trace_digest: str
+
+    @property
+    def compute_share(self) -> float:
+        """The share of the time that the busiest rank, or the cores that ranks share, computed."""
+        return compute_share(self.network, [rank.compute_s for rank in self.per_rank], self.seconds.value)
 
 
 class _Record(BaseModel):
@@ -211,8 +219,7 @@ class Prediction(_Record):
     @property
     def compute_share(self) -> float:
         """The share of the time that the busiest rank, or the cores that ranks share, computed."""
-        computed_s = [rank.compute_s for rank in self.per_rank]
-        return compute_share(self.network, computed_s, self.seconds.value)
+        return compute_share(self.network, [rank.compute_s for rank in self.per_rank], self.seconds.value)
 
 
 def compute_share(model: Mapping[str, Any], computed_s: Sequence[float], seconds: float) -> float:

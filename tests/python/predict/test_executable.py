@@ -649,7 +649,7 @@ NEIGHBOURS = """
         fclose(fopen(name, "w"));
         for (int look = 0; seen < 2 && look < 300000; look++)
             seen = begun() - before;
-        for (volatile int step = 0; step < 10000000; step++)
+        for (volatile int step = 0; step < 50000000; step++)
             ;
         printf("%d", seen);
     }
@@ -689,7 +689,7 @@ CORES = """
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
-@pytest.mark.parametrize(("steps", "is_short"), [("200", True), ("100000", False)])
+@pytest.mark.parametrize(("steps", "is_short"), [("200", True), ("1000000", False)])
 def test_ranks_that_compute_for_short_have_a_core_each(mpi_twin: Path, steps: str, is_short: bool) -> None:
     program = compiled("#define _GNU_SOURCE\n#include <sched.h>\n" + HEAD + CORES + TAIL, whole=True)
     found = predict_executable(program, [steps], twin=mpi_twin, passes=2, ends=False)

@@ -49,6 +49,10 @@ pub struct Given {
     pub windows_in_memory: u32,
     /// Whether each rank has a core of its own, and looks there for its turn as a library does that waits.
     pub own_cores: u32,
+    /// The rank whose core the simulator has, too, if any.
+    pub disturbed_rank: u32,
+    /// How much of what that rank's work takes is due to that, in millionths.
+    pub disturbed_ppm: u32,
 }
 
 /// What a rank asks for.

@@ -101,7 +101,8 @@ impl Rank {
             let span_ns = now_ns.saturating_sub(since_ns);
             let beyond_ns = wall_ns - std::mem::replace(&mut me.left_wall_ns, wall_ns);
             let blocked_ns = self.blocked_ns(beyond_ns.saturating_sub(span_ns));
-            (span_ns.saturating_sub(self.ends_ns[usize::from(self.has_turned)]) + blocked_ns) * 1000
+            let own_ns = span_ns.saturating_sub(self.ends_ns[usize::from(self.has_turned)]);
+            (self.undisturbed(own_ns) + blocked_ns) * 1000
         } else {
             self.given.compute_ps * stretches
         };
@@ -126,6 +127,16 @@ impl Rank {
         let is_passed_over = unsafe { (*self.slot).is_passed_over.load(Ordering::Acquire) != 0 };
         let counts = self.counts.has_slept() && !is_passed_over && self.callers.is_alone();
         if counts && blocked_ns >= AWAY_NS { blocked_ns } else { 0 }
+    }
+
+    /// What work would have taken that took so long here, nanoseconds, did the simulator not have this core, too: it leaves
+    /// caches and predictions of branches that are no more the rank's.
+    fn undisturbed(&self, span_ns: u64) -> u64 {
+        if self.given.disturbed_rank == self.number {
+            span_ns - span_ns * u64::from(self.given.disturbed_ppm) / 1_000_000
+        } else {
+            span_ns
+        }
     }
 
     /// A stretch has ended in which the program did nothing, once the library had begun: what such stretches take is
@@ -183,8 +194,8 @@ impl Rank {
         let since_wall_ns = me.library_wall_ns.take();
         let blocked_ns = since_wall_ns
             .map_or(0, |since_ns| self.blocked_ns((wall_ns() - since_ns).saturating_sub(took_ns)));
+        let span_ns = self.undisturbed(took_ns.saturating_sub(ends_ns)) + blocked_ns;
         let me = self.callers.me();
-        let span_ns = took_ns.saturating_sub(ends_ns) + blocked_ns;
         if span_ns * 1000 >= WORK_PS || me.access.is_charged() && is_fresh {
             self.charge(span_ns * 1000);
         } else if me.access.is_charged() {
