@@ -30,6 +30,7 @@ from wiretwin.errors import InputError, ProgramError, SimulationError
 from wiretwin.predict import learnt, printed, spread, timeline
 from wiretwin.predict.disturbance import Disturbance
 from wiretwin.predict.model import LAYER, AnyNetwork, Side, Site, deals, dealt
+from wiretwin.predict.present import state_now
 from wiretwin.predict.records import (
     DEFAULT_PASSES,
     DEFAULT_SEED,
@@ -180,7 +181,11 @@ def predict_executable(
         layer = named
     launched = [sys.executable, "-P", "-m", "wiretwin.mpi.launched"] if is_script else []
     command = [*launched, str(path), *args]
-    state = next(iter(fitted.layer(layer).states), None) if fitted is not None else None
+    state = None
+    if fitted is not None:
+        known = fitted.layer(layer)
+        # What is computed is measured on this host as it is now; what is given is the same on every run.
+        state = state_now(known) if compute_ps is None else next(iter(known.states), None)
     say = on_stage or (lambda _: None)
 
     spawned = 0

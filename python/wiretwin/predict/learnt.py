@@ -100,6 +100,7 @@ EDITIONS = {
     17: "where ranks share cores, collective calls take what their loops on one core were measured to take",
     18: "under the MPI library itself, what the simulator leaves in the caches of a rank's core is no work "
     "of that rank's, and ranks that compute for up to 100 us between turns have a core each",
+    19: "under the MPI library itself, messages cost what they do in the state that the host is in",
 }
 """What of a prediction each edition of the model has changed; a change of what is priced makes a new one."""
 EDITION = max(EDITIONS)
