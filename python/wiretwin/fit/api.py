@@ -21,7 +21,7 @@ from wiretwin.fit.loggp import Endpoint, Launches, Line
 from wiretwin.fit.onestate import differ
 from wiretwin.fit.segments import MIN_SIZES, Piece, fit_segments
 from wiretwin.fit.sharing import sharing
-from wiretwin.fit.stats import ByLaunch, Interval, by_launch, interval, summarise
+from wiretwin.fit.stats import ByLaunch, Interval, by_launch, held, interval, summarise
 from wiretwin.loops import EXCHANGED_BYTES
 from wiretwin.results import Result
 from wiretwin.stacks.layers import nature_of
@@ -436,13 +436,7 @@ def _require_curve(name: str, echo: ByLaunch, place: str | None) -> None:
 
 
 def _figure(found: Interval, launches: int, samples: int) -> Figure:
-    return Figure(**_held(found, Figure), launches=launches, samples=samples)
-
-
-def _held(found: Interval, kind: type[Figure | Base | Rate]) -> dict[str, Any]:
-    """Return value and interval, which of two launches may reach further than a twin can hold."""
-    least, most = kind.RANGE
-    return {"value": found.value, "low": max(found.low, least), "high": min(found.high, most)}
+    return Figure(**held(found, Figure.RANGE), launches=launches, samples=samples)
 
 
 def _segments(lines: Sequence[Line], found: ByLaunch | None) -> tuple[Segment, ...]:
@@ -463,8 +457,8 @@ def _segments(lines: Sequence[Line], found: ByLaunch | None) -> tuple[Segment, .
             Segment(
                 from_bytes=line.from_bytes,
                 to_bytes=end,
-                base_ns=Base(**_held(line.base, Base)),
-                per_byte_ns=Rate(**_held(line.rate, Rate)),
+                base_ns=Base(**held(line.base, Base.RANGE)),
+                per_byte_ns=Rate(**held(line.rate, Rate.RANGE)),
                 samples=count,
                 lack_of_fit_p=None if adjusted or piece is None else piece.lack_of_fit_p,
                 break_p=piece.break_p if own_break and piece else None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from wiretwin.fit.stats import interval
+from wiretwin.fit.stats import held, interval
 from wiretwin.loops import LOOPED
 from wiretwin.twin import Figure, LoopedCall
 
@@ -39,10 +39,4 @@ def _typical(summary: pl.DataFrame, loop: str, confidence: float) -> Figure | No
     if rows.height < MIN_LAUNCHES:
         return None
     typical = interval(rows["value_ns"].to_numpy() / 1e3, confidence)
-    return Figure(
-        value=typical.value,
-        low=typical.low,
-        high=typical.high,
-        launches=rows.height,
-        samples=int(rows["samples"].sum()),
-    )
+    return Figure(**held(typical, Figure.RANGE), launches=rows.height, samples=int(rows["samples"].sum()))

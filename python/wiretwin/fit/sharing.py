@@ -24,7 +24,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from wiretwin.fit.stats import Interval, interval
+from wiretwin.fit.stats import Interval, held, interval
 from wiretwin.twin import Figure, Layer, Sharing
 
 __all__ = ["sharing"]
@@ -65,7 +65,8 @@ def sharing(samples: pl.DataFrame, layer: Layer, confidence: float) -> Sharing |
         by_launch = rows.group_by("launch").agg(of_launch).sort("launch")["each_ns"].to_numpy()
         fitted: Interval = interval(scale * by_launch, confidence)
         value, low, high = (max(0.0, one - less) for one in (fitted.value, fitted.low, fitted.high))
-        return Figure(value=value, low=low, high=high, launches=launches[loop], samples=rows.height)
+        known = held(Interval(value, low, high), Figure.RANGE)
+        return Figure(**known, launches=launches[loop], samples=rows.height)
 
     beside = timed.filter(pl.col("loop") == "beside")
     share = None

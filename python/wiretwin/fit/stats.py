@@ -36,6 +36,7 @@ __all__ = [
     "around",
     "by_launch",
     "ends",
+    "held",
     "interval",
     "median",
     "summarise",
@@ -178,6 +179,12 @@ def interval(values: ArrayLike, confidence: float = 0.95, *, log: bool = True) -
     with np.errstate(over="ignore"):
         value, low, high = (float(np.exp(one)) for one in found)
     return Interval(value, min(low, value), max(high, value))
+
+
+def held(found: Interval, bounds: tuple[float, float]) -> dict[str, float]:
+    """Return value and interval, which of two launches may reach further than a twin can hold."""
+    least, most = bounds
+    return {"value": found.value, "low": max(found.low, least), "high": min(found.high, most)}
 
 
 def wider(found: Interval) -> Interval:

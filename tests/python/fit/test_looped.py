@@ -15,7 +15,7 @@ from wiretwin.loops import COLLECTIVES, FAMILIES, LOOPED
 from wiretwin.mpi.looped import times_ns
 from wiretwin.predict.calls import beyond_messages
 from wiretwin.predict.model import Site
-from wiretwin.twin import Twin
+from wiretwin.twin import Figure, Twin
 
 HOST = Machine(
     send=Lines(((0, 300.0, 0.02),)),
@@ -61,6 +61,15 @@ def test_the_twin_keeps_the_typical_launch() -> None:
     }
     once = measured(5).filter((pl.col("loop") != "later_Barrier") | (pl.col("launch") == 1))
     assert {one.kind for one in fit(once).layer("synthetic").looped} == set(TAKES_NS) - {"Barrier"}
+
+
+def test_two_launches_that_lie_far_apart_make_an_interval_that_a_twin_can_hold() -> None:
+    slow = (pl.col("loop") == "later_Barrier") & (pl.col("launch") == 2)
+    rows = measured(2).with_columns(
+        pl.when(slow).then(1000 * pl.col("value_ns")).otherwise(pl.col("value_ns")).alias("value_ns")
+    )
+    found = {one.kind: one.takes_us for one in fit(rows).layer("synthetic").looped}
+    assert found["Barrier"].high == Figure.RANGE[1]
 
 
 def test_a_loop_that_is_not_there_is_named_with_those_that_are() -> None:
