@@ -356,6 +356,8 @@ class Sharing(_Strict):
     """What share of a core a rank that computes gets beside one that waits; absent if not measured."""
     keeping: tuple[str, ...] = ()
     """Calls in which a rank that waits keeps the core to the end of its slice, though it yields elsewhere."""
+    offers: bool = False
+    """Whether a rank that yields offers its core once in each wait, even for a message that has come."""
 
     @field_validator("keeping", mode="before")
     @classmethod

@@ -52,6 +52,7 @@ fn model() -> Model {
         quantum: Span::from_ps(1 << 32),
         turn: Span::ZERO,
         fair: false,
+        offers: false,
         ticks: None,
     };
     Model {

@@ -104,6 +104,7 @@ fn model(ranks: u32, cores: u32) -> Model {
             quantum: Span::from_ps(4_000_000_000),
             turn: Span::ZERO,
             fair: false,
+            offers: false,
             ticks: None,
         }],
         placement: vec![0; ranks as usize],

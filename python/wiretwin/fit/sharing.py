@@ -13,6 +13,9 @@ gets beside one that waits for it.
 A library may hand the core on in some calls and keep it in others. So two ranks on one core also exchange
 messages by calls of other kinds (`KEEPING`), and of these those are told that take a time slice.
 
+And it may hand the core on in each wait, even for a message that has come. A rank that has computed before it
+loses the core then for as long as the one that waits is owed: a receive of such a message tells (``offers``).
+
 A kernel that is fair has a rank look more than once before the other one has its turn, which the fastest
 exchange is spared. Whatever else runs on that core gets its slices, too: a message that waits for one takes a
 thousand times as long, and a slice is cut short by it. So the median exchange of a launch counts, its fastest
@@ -99,4 +102,11 @@ def sharing(samples: pl.DataFrame, layer: Layer, confidence: float) -> Sharing |
         keeping=tuple(
             call for loop, calls in KEEPING.items() if waits_a_slice(loop, 1e3 * kept.value) for call in calls
         ),
+        offers=_offers(timed.filter(pl.col("loop") == "one_core_there")),
     )
+
+
+def _offers(there: pl.DataFrame) -> bool:
+    """Tell whether messages that had come took much of what was computed before, in most launches."""
+    by_launch = there.group_by("launch").agg((pl.col("each_ns") / pl.col("delay_ns")).median().alias("share"))
+    return by_launch.height >= MIN_LAUNCHES and float(np.median(by_launch["share"].to_numpy())) > _SPINS

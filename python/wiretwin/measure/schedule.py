@@ -191,7 +191,11 @@ buffer, so that a send never waits for the receiver."""
 BESIDE_NS = 40_000_000
 """A computation beside a rank that waits: ten slices of the usual tick of 4 ms, of which the first and the
 last may be cut short."""
-ONCE = {"slice": 4, "beside": 2, "one_core_recv": 5, "one_core_probe": 5, "one_core_any": 5}
+THERE_NS = 1_000_000
+"""A computation before a message that has come is received: a part of a slice, of many looks."""
+ONCE = {
+    "slice": 4, "beside": 2, "one_core_recv": 5, "one_core_probe": 5, "one_core_any": 5, "one_core_there": 5,
+}  # fmt: skip
 """Loops of which a sample may take several time slices, and how many of them a launch takes."""
 
 
@@ -283,6 +287,7 @@ def steps(
         if loops is not None:  # last, for they move the ranks to one core
             others += [("one_core", usable[0], 1, 0), ("slice", 0, 1, 0), ("beside", 0, 1, BESIDE_NS)]
             others += [(f"one_core_{call}", usable[0], 1, 0) for call in ("recv", "probe", "any")]
+            others.append(("one_core_there", 0, 1, THERE_NS))
     result = []
     if purpose == "fit" and usable and loops is not None and FIRST in loops:
         result.append(FIRST_STEP)

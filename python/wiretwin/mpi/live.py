@@ -1,8 +1,8 @@
 """One rank of a real run: `mpiexec -n N python -P -m wiretwin.mpi.live SCRIPT ARGS`.
 
-Imports what the program will import from outside its folder, then MPI; after a barrier the time of
-the rank begins, and it ends when the script does, before Finalize. Rank 0 gathers the times and
-writes them to the file that WIRETWIN_LIVE_OUT names:
+Imports what the program will import from outside its folder, then MPI; at a moment that all ranks agree
+on, the time of the rank begins, and it ends when the script does, before Finalize. Rank 0 gathers the
+times and writes them to the file that WIRETWIN_LIVE_OUT names:
 
     {"per_rank_s": [...], "split": null or [{"rank", "compute_s", "mpi_s", "calls": {name: [n, s]}}],
      "echo_us": the one-way latency of 64 KiB before the program began, or null,
@@ -25,6 +25,7 @@ import contextlib
 import gc
 import json
 import os
+import struct
 import sys
 import traceback
 from collections.abc import Callable
@@ -43,6 +44,11 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEX
 #: So often ranks meet before the program: where a kernel owes one what another has had of their core, it is
 #: made up for while they wait for each other, not in the program. Two have looked how far they are apart.
 _LEVELS = 8
+_AHEAD_S = 5e-4
+"""A moment that ranks agree on is so far ahead, or as long as it took them to meet before."""
+_MACHINE = Path("/proc/sys/kernel/random/boot_id")
+_KNOWN = struct.Struct("=40sd")
+"""What ranks tell each other of it: which machine, and a time in seconds."""
 _QUERIES = {
     "Get_size", "Get_rank", "Get_group", "Get_name", "Set_name", "Get_topology", "Is_inter", "Is_intra",
     "Get_coords", "Get_cart_rank", "Shift", "Get_dim", "Get_topo", "Get_attr", "Compare", "fromhandle",
@@ -176,8 +182,7 @@ def main(argv: list[str]) -> int:
     gc.collect()
     status = 0
     queue = _Queue(size)
-    for _ in range(_LEVELS):
-        own.Barrier()
+    _begin_together(own)
     queued = queue.so_far_s()
     begin = perf_counter()
     try:
@@ -308,6 +313,39 @@ def _crossed(own: Any, out: str | None, when: str) -> float | None:
             found = crossing_ns(Path(out).with_name(f"crossing-{when}"), rank == 0, _CROSSING_LIMIT_S)
     own.Barrier()
     return found
+
+
+def _begin_together(own: Any) -> None:
+    """Return at a moment that ranks of one machine agree on by its clock; elsewhere after a barrier.
+
+    A barrier alone lets ranks go one after the other: those that are far apart by as much as a message takes,
+    and those that share a core when ranks on other cores have had theirs. Calls that a program may be the
+    first to make are not made here.
+    """
+    machine = b""
+    with contextlib.suppress(OSError):
+        machine = _MACHINE.read_bytes()
+    begin = perf_counter()
+    for _ in range(_LEVELS):
+        own.Barrier()
+    took = perf_counter() - begin
+    mine = bytearray(_KNOWN.pack(machine, took))
+    if own.Get_rank():
+        own.Send(mine, 0)
+        own.Recv(mine, 0)
+    else:
+        known = [_KNOWN.unpack(mine)]
+        for rank in range(1, own.Get_size()):
+            own.Recv(mine, rank)
+            known.append(_KNOWN.unpack(mine))
+        of_one = len({where for where, _ in known}) == 1 and machine
+        moment = perf_counter() + max(_AHEAD_S, *(took for _, took in known)) if of_one else 0.0
+        mine = bytearray(_KNOWN.pack(machine, moment))
+        for rank in range(1, own.Get_size()):
+            own.Send(mine, rank)
+    _, moment = _KNOWN.unpack(mine)
+    while perf_counter() < moment:
+        os.sched_yield()
 
 
 class _Queue:

@@ -101,6 +101,8 @@ EDITIONS = {
     18: "under the MPI library itself, what the simulator leaves in the caches of a rank's core is no work "
     "of that rank's, and ranks that compute for up to 100 us between turns have a core each",
     19: "under the MPI library itself, messages cost what they do in the state that the host is in",
+    20: "where ranks share cores and the library yields in every wait, a rank offers its core even for a "
+    "message that has come; ranks of a real run begin at one moment of the clock",
 }
 """What of a prediction each edition of the model has changed; a change of what is priced makes a new one."""
 EDITION = max(EDITIONS)

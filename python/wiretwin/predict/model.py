@@ -190,7 +190,7 @@ def _node(host: Host, sharing: Sharing | None, side: Side) -> dict[str, Any]:
         "turn_ps": round(1e6 * getattr(sharing.turn_us, side)),
         # A kernel lets a rank that computes have the core, or half of it.
         "fair": share is not None and share.value < _FAIR,
-    }
+    } | ({"offers": True} if sharing.offers else {})
 
 
 def deals(model: Mapping[str, Any], count: int, seed: int) -> list[list[int]]:

@@ -36,7 +36,7 @@ FETCH = frozenset({"fetch"})
 """Besides, for a probe whose library can send without waiting."""
 ONE_CORE = frozenset({"one_core", "slice", "beside"})
 """Besides, for a library that is told, or does not need to be told, that ranks share a core."""
-SHARING = ONE_CORE | {"one_core_recv", "one_core_probe", "one_core_any"}
+SHARING = ONE_CORE | {"one_core_recv", "one_core_probe", "one_core_any", "one_core_there"}
 """And for a probe that also tells what its ranks do there in calls of other kinds."""
 FIRST = frozenset({"first"})
 """Besides, for a probe that tells what the first call of each kind takes in a fresh process."""

@@ -103,3 +103,16 @@ def test_calls_that_keep_the_core_are_told_from_those_that_hand_it_on() -> None:
     assert found is not None
     assert found.keeping == ("recv", "sendrecv", "Probe", "Mprobe")
     assert Twin.parse(twin.to_toml()).to_toml() == twin.to_toml()
+
+
+def test_a_rank_that_loses_its_core_before_it_has_what_has_come_offers_it() -> None:
+    samples = measured([30_000] * 3, [4_000_000] * 3)
+    without = sharing(samples)
+    assert without is not None
+    assert not without.offers
+    for taken_ns, offers in ((1_010_000, True), (260_000, True), (240_000, False), (900, False)):
+        # Other work of the host, and an exchange in which it had come before, do not count.
+        there = besides(samples, "one_core_there", [9_000_000, 800, taken_ns, taken_ns, 4_000_000], 1_000_000)
+        found = sharing(there)
+        assert found is not None
+        assert found.offers is offers, taken_ns

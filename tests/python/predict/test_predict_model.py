@@ -233,6 +233,11 @@ slice_ms = {{ value = 3.95, low = 3.0, high = 4.0, {figure}
         assert "keeping" not in model
     twin = Twin.parse(TWIN.replace("[layers.shm]", sharing + 'keeping = ["recv"]\n[layers.shm]'))
     assert single_host(twin, MPI, 4)["keeping"] == ["recv"]
+    for offers, said in ((True, {"offers": True}), (False, {})):
+        twin = Twin.parse(
+            TWIN.replace("[layers.shm]", f"{sharing}offers = {str(offers).lower()}\n[layers.shm]")
+        )
+        assert single_host(twin, MPI, 4)["nodes"] == [node | {"turn_ps": 3_500_000} | said]
 
 
 def test_open_mpi_gives_way_where_its_launcher_finds_more_ranks_than_cores() -> None:

@@ -53,6 +53,8 @@ struct RunQueue {
     queue: VecDeque<u32>,
     quantum: u64,
     idle: Idle,
+    /// A rank offers its core in each wait, even for what has come.
+    offers: bool,
     /// Where its ranks yield: whose turn it is.
     turns: Option<Turns>,
     /// The sharer whose turn is awaited, and when it begins.
@@ -92,6 +94,19 @@ struct Sharer {
     deciding: bool,
     /// Has got to the suspending call that its client posted.
     entered: bool,
+    /// When it last looked for messages and went on.
+    looked: u64,
+}
+
+/// What a rank does with its core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Decision {
+    /// Keeps it.
+    Keeps,
+    /// Gives it up until something concerns it.
+    Waits,
+    /// Offers it to the others, and wants it back.
+    Offers,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -141,6 +156,7 @@ impl Cores {
                     queue: VecDeque::new(),
                     quantum: node.quantum.as_ps(),
                     idle: node.idle,
+                    offers: node.offers,
                     turns: (node.idle == Idle::Yield)
                         .then(|| Turns::new(node.turn.as_ps(), node.quantum.as_ps(), node.ticks, node.fair)),
                     next: None,
@@ -169,6 +185,7 @@ impl Cores {
             kicked: false,
             deciding: false,
             entered: false,
+            looked: 0,
         });
         (self.sharers.len() - 1) as u32
     }
@@ -400,29 +417,40 @@ impl World {
     fn run_core(&mut self, core: u32) {
         let number = self.cores.cores[core as usize].sharer;
         self.cores.sharers[number as usize].deciding = true;
-        let stays = self.decide(number);
+        let decision = self.decide(number);
         self.cores.sharers[number as usize].deciding = false;
-        if stays {
-            self.schedule_core(core);
-        } else {
-            self.release(core, Place::Off);
+        match decision {
+            Decision::Keeps => self.schedule_core(core),
+            Decision::Waits => self.release(core, Place::Off),
+            Decision::Offers => self.release(core, Place::Queued),
         }
     }
 
-    /// `false` if the rank gives its core up.
-    fn decide(&mut self, number: u32) -> bool {
+    /// Whether a rank that has entered the library is to offer its core before it takes in what has come since it
+    /// last looked: its library looks, yields, and only then sees that it need not wait.
+    fn offers_first(&self, number: u32) -> bool {
+        let sharer = &self.cores.sharers[number as usize];
+        let state = &self.ranks[sharer.rank as usize];
+        self.cores.queues[sharer.queue as usize].offers
+            && matches!(state.state, State::Wait(mode) if mode != WaitMode::Test)
+            && state.work_tail != NONE
+            && self.messages[state.work_tail as usize].arrival > sharer.looked
+            && !self.is_satisfied(sharer.rank)
+    }
+
+    fn decide(&mut self, number: u32) -> Decision {
         loop {
             let sharer = &mut self.cores.sharers[number as usize];
             let rank = sharer.rank;
             if sharer.burn.is_some() {
-                return true;
+                return Decision::Keeps;
             }
             if let Some(Action { cost, kind, effect }) = sharer.actions.pop_front() {
                 self.wait_until(rank, self.now, u64::MAX, u64::MAX, -1, 0);
                 if cost > 0 && matches!(effect, Effect::Sleep) {
                     self.cores.sharers[number as usize].asleep = Some(self.now);
                     self.queue.push(self.now + cost, Event::Awake { sharer: number });
-                    return false;
+                    return Decision::Waits;
                 }
                 if cost == 0 {
                     self.apply(rank, self.now, self.now, effect);
@@ -438,17 +466,20 @@ impl World {
                 let then = Then::Effect(effect);
                 let burn = Burn { remaining: cost, started: self.now, kind, then, peer, bytes };
                 self.cores.sharers[number as usize].burn = Some(burn);
-                return true;
+                return Decision::Keeps;
             }
             let state = &mut self.ranks[rank as usize];
             if state.state == State::Running {
                 // Its client has it, and virtual time stands still.
-                return sharer.kicked;
+                return if sharer.kicked { Decision::Keeps } else { Decision::Waits };
             }
             if !sharer.entered && state.state != State::Finished {
                 sharer.entered = true;
                 state.in_library_since = self.now;
                 self.rank_reads(rank, self.now);
+                if self.offers_first(number) {
+                    return Decision::Offers;
+                }
             }
             match self.next_step(rank) {
                 Step::Handle { message, cost } => {
@@ -464,16 +495,18 @@ impl World {
                         bytes: handled.bytes,
                     };
                     self.cores.sharers[number as usize].burn = Some(burn);
-                    return true;
+                    return Decision::Keeps;
                 }
                 Step::Resumed => {
+                    self.cores.sharers[number as usize].looked = self.now;
                     self.kick(rank);
-                    return true;
+                    return Decision::Keeps;
                 }
                 Step::Idle => {
                     let queue = self.cores.sharers[number as usize].queue;
                     let polls = self.cores.queue(queue).idle == Idle::Spin;
-                    return polls && self.ranks[rank as usize].state != State::Finished;
+                    let keeps = polls && self.ranks[rank as usize].state != State::Finished;
+                    return if keeps { Decision::Keeps } else { Decision::Waits };
                 }
             }
         }

@@ -95,6 +95,7 @@ fn data_that_a_link_carries_are_pushed() {
         quantum: Span::from_ps(4000),
         turn: Span::ZERO,
         fair: false,
+        offers: false,
         ticks: None,
     };
     let link = crate::model::LinkModel {

@@ -42,6 +42,7 @@ fn model(ranks: u32, cores: u32, idle: Idle, intra: Layer) -> Model {
             quantum: Span::from_ps(4000),
             turn: Span::ZERO,
             fair: false,
+            offers: false,
             ticks: None,
         }],
         placement: vec![0; ranks as usize],

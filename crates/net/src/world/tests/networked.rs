@@ -17,6 +17,7 @@ fn on(count: u32, network: NetworkModel, inter: Layer) -> World {
         quantum: Span::from_ps(4000),
         turn: Span::ZERO,
         fair: false,
+        offers: false,
         ticks: None,
     };
     let model = Model {

@@ -21,6 +21,7 @@ pub(super) fn on(topology: &str, hosts: u32, inter: Layer) -> World {
         quantum: Span::from_ps(4000),
         turn: Span::ZERO,
         fair: false,
+        offers: false,
         ticks: None,
     };
     let model = Model {

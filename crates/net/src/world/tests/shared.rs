@@ -111,6 +111,29 @@ fn where_cores_are_shared_fairly_those_that_wait_take_as_much_as_those_that_comp
 }
 
 #[test]
+fn a_rank_offers_its_core_before_it_takes_in_what_has_come() {
+    let ended = |offers, fair| {
+        let mut model = model(2, 1, Idle::Yield, plain_layer());
+        (model.nodes[0].turn, model.nodes[0].fair, model.nodes[0].offers) =
+            (Span::from_ps(400), fair, offers);
+        let mut world = World::new(Model { dealt: vec![0, 0], ..model }, 1, true);
+        let send = world.send(0, 1, 0, 8, Mode::Standard);
+        let receive = world.recv(0, from(1, 0));
+        world.wait(0, &[send, receive], WaitMode::All);
+        world.compute(1, 3000);
+        let answer = world.send(1, 0, 0, 8, Mode::Standard);
+        let receive = world.recv(1, from(0, 0));
+        world.wait(1, &[answer, receive], WaitMode::All);
+        ends(&mut world)[1]
+    };
+    // 0 sends to 100 and looks to 500. 1 computes to 3500 and answers to 3600, when a message has long come: it takes
+    // that in for 50.
+    assert_eq!([false, true].map(|fair| ended(false, fair)), [3650, 3650]);
+    // Or 0 has its turn first: one look, or as many as 1 has had more of the core.
+    assert_eq!([false, true].map(|fair| ended(true, fair)), [3650 + 400, 3650 + 2600]);
+}
+
+#[test]
 fn a_rank_that_sleeps_leaves_its_core_to_the_other_and_is_not_late_for_one_that_waits() {
     let time = |idle, computed| {
         let mut model = model(2, 1, idle, plain_layer());
@@ -219,6 +242,7 @@ fn two_nodes(ranks: u32, link: Option<LinkModel>) -> World {
         quantum: Span::from_ps(4000),
         turn: Span::ZERO,
         fair: false,
+        offers: false,
         ticks: None,
     };
     let inter = Layer { overhead_send: flat(210), ..plain_layer() };

@@ -124,6 +124,7 @@ fn build(program: &Program) -> World {
         quantum: Span::from_ps(4000),
         turn: Span::from_ps(300),
         fair: false,
+        offers: false,
         ticks: None,
     };
     let model = Model {
