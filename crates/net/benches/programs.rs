@@ -59,6 +59,7 @@ fn model() -> Model {
         nodes: vec![node],
         placement: vec![0; RANKS as usize],
         dealt: Vec::new(),
+        order: Vec::new(),
         own: None,
         intra,
         inter: None,

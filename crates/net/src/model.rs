@@ -2,7 +2,7 @@
 //!
 //! ```json
 //! {"nodes": [{"cores": 2, "idle": "spin", "quantum_ps": 4000000000}],
-//!  "placement": [0, 0], "dealt": [0, 1] or null,
+//!  "placement": [0, 0], "dealt": [0, 1] or null, "order": [1, 0] or null,
 //!  "intra": LAYER, "inter": LAYER or null,
 //!  "link": {"rate_bit_s": 10000000000, "delay_ps": 500000} or null,
 //!  "network": {"topology": "fat-tree", "hosts": 64, "rate": "100 Gbit/s"} or null,
@@ -151,6 +151,8 @@ pub struct Model {
     pub placement: Vec<u32>,
     /// The core of its node that each rank is dealt to where ranks yield; empty: in turn.
     pub dealt: Vec<u32>,
+    /// The ranks, in the order in which those of a core where ranks yield have it first; empty: by number.
+    pub order: Vec<u32>,
     /// The layer between a rank and itself; `None` if that between ranks of one node says it.
     pub own: Option<Layer>,
     /// The layer between ranks of one node.
@@ -169,7 +171,7 @@ pub struct Model {
     pub keeping: Vec<String>,
 }
 
-const MODEL_KEYS: &str = "nodes placement dealt own intra inter link network first beyond keeping";
+const MODEL_KEYS: &str = "nodes placement dealt order own intra inter link network first beyond keeping";
 const FIRST_KEYS: &str = "calls ps at_end";
 const BEYOND_KEYS: &str = "calls ps";
 const NODE_KEYS: &str = "name cores cores_of idle quantum_ps turn_ps fair offers tick_ps least_ps";
@@ -199,6 +201,7 @@ impl Model {
                 read_by_rank(&at, ranks, "core", u64::from(least) - 1)?
             }
         };
+        let order = fields.optional("order").map_or(Ok(Vec::new()), |at| read_order(&at, ranks))?;
         let own = fields.optional("own").map(|at| read_layer(&at)).transpose()?;
         let intra = read_layer(&fields.get("intra")?)?;
         let inter_at = fields.optional("inter");
@@ -218,7 +221,7 @@ impl Model {
         };
         let beyond = fields.optional("beyond").map_or(Ok(Vec::new()), |at| read_beyond(&at))?;
         let keeping = fields.optional("keeping").map_or(Ok(Vec::new()), |at| read_names(&at))?;
-        Ok(Self { nodes, placement, dealt, own, intra, inter, link, network, first, beyond, keeping })
+        Ok(Self { nodes, placement, dealt, order, own, intra, inter, link, network, first, beyond, keeping })
     }
 
     /// What messages between two ranks cost.
@@ -272,6 +275,16 @@ fn read_by_rank(at: &At<'_>, ranks: u32, what: &str, last: u64) -> Result<Vec<u3
         return Err(at.refuse_as(format!("a list of {}", list.len()), allowed));
     }
     list.iter().map(|at| Ok(at.integer(0, last)? as u32)).collect()
+}
+
+fn read_order(at: &At<'_>, ranks: u32) -> Result<Vec<u32>, PlanError> {
+    let order = read_by_rank(at, ranks, "rank", u64::from(ranks) - 1)?;
+    let mut sorted = order.clone();
+    sorted.sort_unstable();
+    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        None => Ok(order),
+        Some(pair) => Err(at.refuse_as(format!("rank {} twice", pair[0]), "each rank once")),
+    }
 }
 
 fn read_node(at: &At<'_>, all: &[At<'_>]) -> Result<NodeModel, PlanError> {

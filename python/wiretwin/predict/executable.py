@@ -210,6 +210,12 @@ def predict_executable(
             if fitted is None and spawned:
                 # Hosts that cost nothing have a core for everybody.
                 nodes = [node | {"cores": ranks + spawned} for node in nodes]
+            if ways:  # and to their cores in turn, after the others
+                more = [number % nodes[placement[number]]["cores"] for number in range(ranks, len(placement))]
+                one |= {
+                    "dealt": one["dealt"][:ranks] + more,
+                    "order": one["order"][:ranks] + list(range(ranks, len(placement))),
+                }
             text = json.dumps(one | {"placement": placement, "nodes": nodes})
             world = _core.World(ranks + spawned, text, seed=seed, timeline=out is not None)
             disturbed = (0, 0.0) if disturbance is None else disturbance.of(number)

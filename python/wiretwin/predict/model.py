@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from wiretwin.errors import InputError
 from wiretwin.model import LocalNetwork, Network, read_network
@@ -31,6 +31,8 @@ _RECEIVES = frozenset(("recv", "irecv", "sendrecv"))
 
 #: A rank that computes has all of a core beside one that waits, or half of it: which one this is nearer to.
 _FAIR = 0.75
+_DRAWS = 20
+"""For each of the deals that are looked for."""
 #: Layers whose ranks give way while they wait where more of them are on a host than it has cores, and spin
 #: otherwise: Open MPI 4.1's launcher says which (ompi_mpi_params.c, mpi_yield_when_idle). What they
 #: were measured to do on one core is what they do where they are more.
@@ -193,11 +195,19 @@ def _node(host: Host, sharing: Sharing | None, side: Side) -> dict[str, Any]:
     } | ({"offers": True} if sharing.offers else {})
 
 
-def deals(model: Mapping[str, Any], count: int, seed: int) -> list[list[int]]:
+class Deal(NamedTuple):
+    """How ranks that yield are dealt to cores: the core of each, and in which order they have it first."""
+
+    cores: list[int]
+    order: list[int]
+
+
+def deals(model: Mapping[str, Any], count: int, seed: int) -> list[Deal]:
     """Return up to `count` ways to deal ranks that yield to cores; none where each has one.
 
     A rank that yields is always ready to run, and stays on the core where the kernel has put it while it
-    started: as many on each, any of them. The first deal is in turn, the others are drawn.
+    started: as many on each, any of them. Which rank of a core has it when the program begins is anybody's
+    luck, too. The first deal is in turn and in order, the others are drawn.
     """
     nodes = model.get("nodes", ())
     owners = [nodes[node].get("cores_of", node) for node in model.get("placement", ())]
@@ -205,14 +215,16 @@ def deals(model: Mapping[str, Any], count: int, seed: int) -> list[list[int]]:
     crowded = {
         node: ranks
         for node, ranks in on_node.items()
-        if nodes[node]["idle"] == "yield" and len(ranks) > nodes[node]["cores"] > 1
+        if nodes[node]["idle"] == "yield" and len(ranks) > nodes[node]["cores"]
     }
     if not crowded:
         return []
     random = Random(seed)
-    found: list[list[int]] = []
-    for number in range(4 * count):  # few ranks have few deals, which come again
-        dealt = [0] * len(owners)
+    found: dict[tuple[tuple[int, int], ...], Deal] = {}
+    for number in range(_DRAWS * count):  # few ranks have few deals, which come again
+        dealt, order = [0] * len(owners), list(range(len(owners)))
+        if number:
+            random.shuffle(order)
         for node, ranks in sorted(crowded.items()):
             cores = [turn % nodes[node]["cores"] for turn in range(len(ranks))]
             if number:
@@ -221,14 +233,15 @@ def deals(model: Mapping[str, Any], count: int, seed: int) -> list[list[int]]:
             names: dict[int, int] = {}
             for rank, core in zip(ranks, cores, strict=True):
                 dealt[rank] = names.setdefault(core, len(names))
-        if dealt not in found:
-            found.append(dealt)
+        # Nor does the order of ranks of different cores.
+        by_core = sorted((owners[rank], dealt[rank], at) for at, rank in enumerate(order))
+        found.setdefault(tuple((core, order[at]) for _, core, at in by_core), Deal(dealt, order))
         if len(found) == count:
             break
-    return found
+    return list(found.values())
 
 
-def dealt(model: Mapping[str, Any], deal: Sequence[int], number: int, count: int) -> dict[str, Any]:
+def dealt(model: Mapping[str, Any], deal: Deal, number: int, count: int) -> dict[str, Any]:
     """Return a model with its ranks dealt to cores, and the kernel's ticks at one of `count` phases.
 
     When a program begins between two ticks is another in each launch. A kernel looks at a tick whether the
@@ -245,7 +258,7 @@ def dealt(model: Mapping[str, Any], deal: Sequence[int], number: int, count: int
         else node
         for node in model["nodes"]
     ]
-    return {**model, "dealt": list(deal), "nodes": nodes}
+    return {**model, "dealt": deal.cores, "order": deal.order, "nodes": nodes}
 
 
 @dataclass(frozen=True, slots=True)

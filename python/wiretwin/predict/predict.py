@@ -67,7 +67,7 @@ MEASURED_EACH = 4
 #: A shorter time that a rank is blocked outside MPI is not worth a word.
 WORTH_SAYING_S = 1e-3
 #: Ways to deal ranks to cores that are tried; fewer where the program itself has to run for each.
-DEALS, TIMED_DEALS = 7, 3
+DEALS, TIMED_DEALS = 12, 3
 COMPUTE_FILE = "compute.parquet"
 
 

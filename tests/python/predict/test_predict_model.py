@@ -12,7 +12,7 @@ from predict_help import TWIN
 from wiretwin.errors import InputError
 from wiretwin.mpi.compute import Given
 from wiretwin.mpi.runtime import simulate
-from wiretwin.predict.model import Site, deals, layer_model, single_host
+from wiretwin.predict.model import Deal, Site, deals, layer_model, single_host
 from wiretwin.twin import Twin
 
 MPI = "mpi4py/mpich"
@@ -271,12 +271,23 @@ def test_open_mpi_gives_way_where_its_launcher_finds_more_ranks_than_cores() -> 
 def test_ranks_are_dealt_to_cores_in_every_way_but_as_many_on_each() -> None:
     twin = Twin.parse(TWIN)
     assert deals(single_host(twin, MPI, 2), 7, seed=1) == []
-    assert deals(single_host(twin, MPI, 4), 1, seed=1) == [[0, 1, 0, 1]]
-    assert sorted(deals(single_host(twin, MPI, 4), 7, seed=1)) == [[0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 0]]
+    assert deals(single_host(twin, MPI, 4), 1, seed=1) == [Deal([0, 1, 0, 1], [0, 1, 2, 3])]
+    four = deals(single_host(twin, MPI, 4), 20, seed=1)
+    ways = [[0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 0]]
+    assert sorted(one.cores for one in four) == [cores for cores in ways for _ in range(4)]
+    for cores in ways:
+        # Each rank of each core has it first as often as the other.
+        pairs = [[rank for rank in range(4) if cores[rank] == core] for core in (0, 1)]
+        first = [
+            [one.order.index(a) < one.order.index(b) for a, b in pairs] for one in four if one.cores == cores
+        ]
+        assert sorted(first) == [[False, False], [False, True], [True, False], [True, True]]
     eight = deals(single_host(twin, MPI, 8), 7, seed=1)
     assert len(eight) == 7
-    assert all(sum(one) == 4 and one[0] == 0 for one in eight)
+    assert all(sum(one.cores) == 4 and one.cores[0] == 0 for one in eight)
     assert eight == deals(single_host(twin, MPI, 8), 7, seed=1)
+    one_core = Twin.parse(TWIN.replace("cores = 2", "cores = 1"))
+    assert [one.order for one in deals(single_host(one_core, MPI, 2), 7, seed=1)] == [[0, 1], [1, 0]]
 
 
 def test_ranks_on_one_host_are_told_its_name_and_on_several_their_numbers(tmp_path: Path) -> None:

@@ -94,7 +94,9 @@ struct Sharer {
     deciding: bool,
     /// Has got to the suspending call that its client posted.
     entered: bool,
-    /// When it last looked for messages and went on.
+    /// Has looked for messages in that call.
+    looks: bool,
+    /// When it last went on from a call in which it had looked.
     looked: u64,
 }
 
@@ -185,6 +187,7 @@ impl Cores {
             kicked: false,
             deciding: false,
             entered: false,
+            looks: false,
             looked: 0,
         });
         (self.sharers.len() - 1) as u32
@@ -225,6 +228,10 @@ impl World {
 
     /// Lets the ranks go on whose clients have posted since the last step.
     pub(super) fn start_kicked(&mut self) {
+        if self.now == 0 {
+            // Who is first has its core first.
+            self.cores.kicked.sort_unstable();
+        }
         let mut index = 0;
         while index < self.cores.kicked.len() {
             let number = self.cores.kicked[index];
@@ -478,6 +485,7 @@ impl World {
                 state.in_library_since = self.now;
                 self.rank_reads(rank, self.now);
                 if self.offers_first(number) {
+                    self.cores.sharers[number as usize].looks = true;
                     return Decision::Offers;
                 }
             }
@@ -498,11 +506,15 @@ impl World {
                     return Decision::Keeps;
                 }
                 Step::Resumed => {
-                    self.cores.sharers[number as usize].looked = self.now;
+                    let sharer = &mut self.cores.sharers[number as usize];
+                    if std::mem::take(&mut sharer.looks) {
+                        sharer.looked = self.now;
+                    }
                     self.kick(rank);
                     return Decision::Keeps;
                 }
                 Step::Idle => {
+                    self.cores.sharers[number as usize].looks = true;
                     let queue = self.cores.sharers[number as usize].queue;
                     let polls = self.cores.queue(queue).idle == Idle::Spin;
                     let keeps = polls && self.ranks[rank as usize].state != State::Finished;

@@ -114,19 +114,20 @@ impl World {
         }
         let mut cores = Cores::new(&model, &on_node);
         let mut seated = vec![0u32; model.nodes.len()];
-        let ranks = model
-            .placement
-            .iter()
-            .enumerate()
-            .map(|(rank, node)| {
-                let node = cores_of(*node);
-                let before = seated[node as usize];
-                seated[node as usize] += 1;
-                let in_turn = before % model.nodes[node as usize].cores;
-                let core = model.dealt.get(rank).copied().unwrap_or(in_turn);
-                Rank::new(cores.admit(rank as u32, node, core))
-            })
-            .collect::<Vec<_>>();
+        let seat = |(rank, node): (usize, &u32)| {
+            let node = cores_of(*node);
+            let before = seated[node as usize];
+            seated[node as usize] += 1;
+            let in_turn = before % model.nodes[node as usize].cores;
+            (node, model.dealt.get(rank).copied().unwrap_or(in_turn))
+        };
+        let seats = model.placement.iter().enumerate().map(seat).collect::<Vec<_>>();
+        let mut ranks = vec![Rank::new(NONE); seats.len()];
+        let by_number = (0..seats.len() as u32).collect::<Vec<_>>();
+        for &rank in if model.order.is_empty() { &by_number } else { &model.order } {
+            let (node, core) = seats[rank as usize];
+            ranks[rank as usize] = Rank::new(cores.admit(rank, node, core));
+        }
         let wires = model.link.map(|link| vec![Transmitter::new(link.rate); model.nodes.len()]);
         let wires = wires.unwrap_or_default();
         Self {

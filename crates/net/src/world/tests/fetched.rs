@@ -107,6 +107,7 @@ fn data_that_a_link_carries_are_pushed() {
         nodes: vec![node.clone(), node.clone()],
         placement: vec![0, 1],
         dealt: Vec::new(),
+        order: Vec::new(),
         own: None,
         intra: layer.clone(),
         inter: Some(layer.clone()),

@@ -47,6 +47,7 @@ fn model(ranks: u32, cores: u32, idle: Idle, intra: Layer) -> Model {
         }],
         placement: vec![0; ranks as usize],
         dealt: Vec::new(),
+        order: Vec::new(),
         own: None,
         intra,
         inter: None,

@@ -24,6 +24,7 @@ fn on(count: u32, network: NetworkModel, inter: Layer) -> World {
         nodes: vec![node; count as usize],
         placement: (0..count).collect(),
         dealt: Vec::new(),
+        order: Vec::new(),
         own: None,
         intra: plain_layer(),
         inter: Some(inter),

@@ -28,6 +28,7 @@ pub(super) fn on(topology: &str, hosts: u32, inter: Layer) -> World {
         nodes: vec![node; hosts as usize],
         placement: (0..hosts).collect(),
         dealt: Vec::new(),
+        order: Vec::new(),
         own: None,
         intra: plain_layer(),
         inter: Some(inter),

@@ -69,6 +69,22 @@ fn a_rank_that_polls_keeps_the_core_until_its_slice_ends() {
     assert_eq!(message(Idle::Sleep), (vec![2160, 1100], [0, 50, 1010, 1100]));
 }
 
+#[test]
+fn ranks_have_their_first_turns_in_the_order_that_is_told() {
+    let ended = |order: Vec<u32>| {
+        let model = Model { dealt: vec![0; 3], order, ..model(3, 1, Idle::Yield, plain_layer()) };
+        let mut world = World::new(model, 1, true);
+        for rank in 0..3 {
+            world.compute(rank, 1000);
+            world.post(rank, Op::Yield).unwrap();
+        }
+        ends(&mut world)
+    };
+    assert_eq!(ended(vec![]), [1000, 2000, 3000]);
+    assert_eq!(ended(vec![0, 1, 2]), [1000, 2000, 3000]);
+    assert_eq!(ended(vec![2, 0, 1]), [2000, 3000, 1000]);
+}
+
 /// Ranks on the cores that they are dealt to; a turn takes 400.
 fn yielding(dealt: Vec<u32>, cores: u32) -> World {
     let mut model = model(dealt.len() as u32, cores, Idle::Yield, plain_layer());
@@ -250,6 +266,7 @@ fn two_nodes(ranks: u32, link: Option<LinkModel>) -> World {
         nodes: vec![node.clone(), node],
         placement: (0..ranks).map(|rank| rank % 2).collect(),
         dealt: Vec::new(),
+        order: Vec::new(),
         own: None,
         intra: plain_layer(),
         inter: Some(inter),

@@ -131,6 +131,7 @@ fn build(program: &Program) -> World {
         nodes: vec![node; program.nodes as usize],
         placement: (0..program.ranks).map(|rank| rank % program.nodes).collect(),
         dealt: Vec::new(),
+        order: Vec::new(),
         inter: Some(Layer { overhead_send: flat(300 * program.scale as u64), ..intra.clone() }),
         own: None,
         intra,
