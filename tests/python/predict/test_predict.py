@@ -283,7 +283,9 @@ def test_more_ranks_than_cores_share_them(tmp_path: Path, twin: Path) -> None:
     made = predict(busy, twin=twin, ranks=4, compute_ps=1_000_000_000)
     assert made.compute.concurrent == 2
     assert made.network["placement"] == [0, 0, 0, 0]
-    assert made.seconds.value > 1.8 * alone.seconds.value
+    assert alone.seconds.value == pytest.approx(3e-3, rel=0.01)
+    # Each core has 6 ms to compute; a rank's time begins when it first has its core, after at most 1 of them.
+    assert 5e-3 <= made.seconds.value < 6.1e-3
     for part in made.per_rank:
         parts = part.compute_s + part.endpoint_s + part.wire_s + part.waiting_s
         assert parts == pytest.approx(part.total_s, rel=1e-9)
