@@ -233,8 +233,10 @@ def deals(model: Mapping[str, Any], count: int, seed: int) -> list[Deal]:
             names: dict[int, int] = {}
             for rank, core in zip(ranks, cores, strict=True):
                 dealt[rank] = names.setdefault(core, len(names))
-        # Nor does the order of ranks of different cores.
-        by_core = sorted((owners[rank], dealt[rank], at) for at, rank in enumerate(order))
+        # Nor does the order of ranks of different cores, or of those that have one each.
+        by_core = sorted(
+            (owners[rank], dealt[rank], at) for at, rank in enumerate(order) if owners[rank] in crowded
+        )
         found.setdefault(tuple((core, order[at]) for _, core, at in by_core), Deal(dealt, order))
         if len(found) == count:
             break

@@ -148,6 +148,14 @@ def test_a_wrong_operation_is_refused(op: Any, error: type[Exception], message: 
 def test_a_wrong_model_is_refused_by_key() -> None:
     with pytest.raises(ValueError, match=r"placement\[1\] is 4; allowed: 0"):
         World(2, model(2, placement=[0, 4]))
+    for order, said in (
+        ([1, 1], "rank 1 twice; allowed: each rank once"),
+        ([0], "a list of 1; allowed: one rank number for each of 2 ranks"),
+        ([0, 2], "2; allowed: an integer from 0 to 1"),
+    ):
+        with pytest.raises(ValueError, match=f"order.*{said}"):
+            World(2, model(2, order=order))
+    World(2, model(2, order=[1, 0]))
     with pytest.raises(ValueError, match="not JSON"):
         World(1, "{")
     with pytest.raises(ValueError, match="ranks is 0"):

@@ -288,6 +288,14 @@ def test_ranks_are_dealt_to_cores_in_every_way_but_as_many_on_each() -> None:
     assert eight == deals(single_host(twin, MPI, 8), 7, seed=1)
     one_core = Twin.parse(TWIN.replace("cores = 2", "cores = 1"))
     assert [one.order for one in deals(single_host(one_core, MPI, 2), 7, seed=1)] == [[0, 1], [1, 0]]
+    # On a host with a core for each, who is first makes no difference.
+    model = single_host(one_core, MPI, 2)
+    roomy = {
+        **model,
+        "nodes": [*model["nodes"], {**model["nodes"][0], "cores": 4}],
+        "placement": [0, 0, 1, 1],
+    }
+    assert len(deals(roomy, 7, seed=1)) == 2
 
 
 def test_ranks_on_one_host_are_told_its_name_and_on_several_their_numbers(tmp_path: Path) -> None:

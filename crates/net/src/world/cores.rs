@@ -445,6 +445,7 @@ impl World {
             && !self.is_satisfied(sharer.rank)
     }
 
+    /// What the rank on a core does with it.
     fn decide(&mut self, number: u32) -> Decision {
         loop {
             let sharer = &mut self.cores.sharers[number as usize];
