@@ -60,7 +60,7 @@ UNKNOWN_S = 1.0
 HOST = "host"
 HOSTS, DELAY = max(RANKS), "5us"
 #: Of the twin between two hosts, in bytes.
-SIZES = [4, 64, 256, 1024, 4096, 16384, 65536, 262144]
+SIZES = [4, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576]
 
 
 class BusyError(Exception):

@@ -44,6 +44,7 @@ fn model() -> Model {
         fetch: None,
         fetch_unchanged: None,
         unexpected_copy: None,
+        last_packet: None,
     };
     let node = NodeModel {
         cores: RANKS,

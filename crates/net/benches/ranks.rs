@@ -95,6 +95,7 @@ fn model(ranks: u32, cores: u32) -> Model {
         fetch: None,
         fetch_unchanged: None,
         unexpected_copy: Some(curve(20_000, 30)),
+        last_packet: None,
     };
     Model {
         nodes: vec![NodeModel {

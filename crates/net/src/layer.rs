@@ -116,6 +116,9 @@ pub struct Layer {
     pub fetch_unchanged: Option<Curve>,
     /// What a receive pays on top when its message came before it was posted.
     pub unexpected_copy: Option<Curve>,
+    /// L once the last packet of a message of several has crossed a network, by the message's length, beside the
+    /// overheads of a message of one packet; where `None`, that of such a message.
+    pub last_packet: Option<Curve>,
 }
 
 /// What a message of one length costs.
@@ -183,6 +186,16 @@ impl Layer {
             .saturating_add(signed(beyond_call(send, self.call)))
             .saturating_add(signed(recv_cost));
         (half_round_trip.saturating_sub(inside_calls), recv_cost)
+    }
+
+    /// The flight that is left of a message of more than one packet, of `payload` bytes each, when its last one has
+    /// crossed a network.
+    #[must_use]
+    pub fn last_packet_flight_ps(&self, bytes: u64, payload: u64) -> i64 {
+        match &self.last_packet {
+            Some(latency) => latency.at(bytes).saturating_add(signed(self.call.as_ps())),
+            None => self.flight_ps(payload),
+        }
     }
 
     /// The flight of an envelope without data (the request to send of a rendezvous).
@@ -268,6 +281,7 @@ mod tests {
             fetch: None,
             fetch_unchanged: None,
             unexpected_copy: None,
+            last_packet: None,
         }
     }
 

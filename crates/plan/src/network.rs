@@ -257,6 +257,12 @@ impl Packets {
         Bytes::new(bytes.get().saturating_add(packets.saturating_mul(self.overhead.get())))
     }
 
+    /// What a full packet, or a cell, occupies of a line.
+    #[must_use]
+    pub fn full_on_line(&self) -> Bytes {
+        if self.in_cells { CELL } else { self.payload + self.overhead }
+    }
+
     /// What the last packet of a message of `bytes`, or its last cell, occupies of a line.
     #[must_use]
     pub fn last_on_line(&self, bytes: Bytes) -> Bytes {

@@ -1,7 +1,7 @@
 """From an echo between two hosts to a network of several.
 
-Where what was between them is known, it is taken out of a layer's latency, and any network may be put in its
-place (`less_network`). Where nothing but an echo is known (`echo_network`):
+Where what was between them is known, it is taken out of a layer's latencies, and any network may be put in
+its place (`less_network`). Where nothing but an echo is known (`echo_network`):
 
 An echo shows what a message takes from end to end, not where. The rate at which long ones pass is put on
 each host's own link, a transmitter and a receiver that work for one message at a time, so that messages
@@ -11,7 +11,7 @@ which share a link share its rate. The rest of a message's time is its two ends 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -100,46 +100,79 @@ def free_model(ranks_per_host: int) -> dict[str, Any]:
     }
 
 
-def less_network(latency: Sequence[Mapping[str, int]], network: Network) -> list[dict[str, int]]:
-    """Return what a latency leaves without the network that it was measured over.
+def less_network(layer: Mapping[str, Any], network: Network) -> dict[str, Any]:
+    """Return what a layer leaves without the network that it was measured over.
 
-    A message of one packet takes its time on every line of the way, a longer one is sent piece by piece: the
-    line is broken where the second packet begins. What is left is never less than nothing, at no size, for no
-    message is faster than its network.
+    A message of one packet takes its time on every line of the way, a longer one is sent piece by piece:
+    lines are broken where the second packet begins. What is left is never less than nothing, at no size, for
+    no message is faster than its network. What limits a stream over a slow line is that line: of the gap
+    nothing is left.
+
+    The ends of a long message work while its packets are under way: on another network it takes as long as
+    they do (`latency`), or as the network and what comes behind it (`last_packet`), whichever is longer. On
+    the network that it was measured over that is what it took there.
 
     Parameters
     ----------
-    latency
-        Segments as the simulated world reads them: `from_bytes`, `base_ps` and `per_byte_fs`.
+    layer
+        As the simulated world reads it, with segments of `from_bytes`, `base_ps` and `per_byte_fs`.
     network
         What joined the two hosts.
     """
-    lines = {line["from_bytes"]: line for line in latency}
     mtu, headers = (
         parse_size(network.parameters.get(key, usual))
         for key, usual in (("mtu", "1500 B"), ("headers", "52 B"))
     )
-    breaks = sorted({*lines, mtu - headers + 1})
-    left: list[dict[str, int]] = []
-    line: Mapping[str, int] = {}
+    payload = mtu - headers
+    ends = "overhead_send", "overhead_recv"
+    breaks = {line["from_bytes"] for part in (*ends, "latency") for line in layer[part]} | {payload + 1}
+    free = free_model(1)["intra"]
+
+    def latency(size: int) -> int:
+        # Below nothing where both ends work at once, with or without a network.
+        measured = _at(layer["latency"], size)
+        return min(measured, max(0, measured - _one_way_ps(network, free, size)))
+
+    def last_packet(size: int) -> int:
+        measured = sum(_at(layer[part], size) for part in (*ends, "latency"))
+        sent = _one_way_ps(network, free | {"overhead_send": layer["overhead_send"]}, size)
+        return max(0, measured - sent - _at(layer["overhead_recv"], payload))
+
+    longer = [{"from_bytes": 0, "base_ps": max(0, latency(payload)), "per_byte_fs": 0}]
+    # Either of sender and network may be the slower one, by the size.
+    breaks |= {payload * factor for factor in (4, 16, 64, 256)}
+    longer += _lines_through(last_packet, sorted(size for size in breaks if size > payload))
+    return {
+        **layer,
+        "latency": _lines_through(latency, sorted(breaks)),
+        "last_packet": longer,
+        "gap": [{"from_bytes": 0, "base_ps": 0, "per_byte_fs": 0}],
+    }
+
+
+def _at(lines: Sequence[Mapping[str, int]], size: int) -> int:
+    """Return what lines say of a size, in picoseconds."""
+    line = next(line for line in reversed(lines) if line["from_bytes"] <= size)
+    return line["base_ps"] + line["per_byte_fs"] * size // 1000
+
+
+def _lines_through(value: Callable[[int], int], breaks: Sequence[int]) -> list[dict[str, int]]:
+    """Return lines through the values at both ends of each segment."""
+    lines = []
     for first, end in pairwise([*breaks, breaks[-1] + (1 << 20)]):
-        line = lines.get(first, line)
-        (begun, least), (ended, most) = (
-            (size, max(0, line["base_ps"] + line["per_byte_fs"] * size // 1000 - _crossing_ps(network, size)))
-            for size in (first, end - 1)
-        )
-        slope = 1000 * (most - least) // max(1, ended - begun)
-        left.append({"from_bytes": first, "base_ps": least - slope * first // 1000, "per_byte_fs": slope})
-    return left
+        begun, ended = value(first), value(end - 1)
+        slope = 1000 * (ended - begun) // max(1, end - 1 - first)
+        lines.append({"from_bytes": first, "base_ps": begun - slope * first // 1000, "per_byte_fs": slope})
+    return lines
 
 
-def _crossing_ps(network: Network, size: int) -> int:
-    """Return what a message takes from one host to the next where the hosts cost nothing, in picoseconds."""
+def _one_way_ps(network: Network, layer: Mapping[str, Any], size: int) -> int:
+    """Return what a message takes from one host to the next under a layer, in picoseconds."""
     host = free_model(1)
     model = host | {
         "nodes": host["nodes"] * 2,
         "placement": [0, 1],
-        "inter": host["intra"],
+        "inter": layer,
         "network": network.plan,
     }
     world: Any = _core.World(2, json.dumps(model), seed=1)

@@ -103,6 +103,8 @@ EDITIONS = {
     19: "under the MPI library itself, messages cost what they do in the state that the host is in",
     20: "where ranks share cores and the library yields in every wait, a rank offers its core even for a "
     "message that has come; ranks of a real run begin at one moment of the clock",
+    21: "between hosts, a message of several packets takes what its echo took over the network that was "
+    "measured, and its last packet waits for those before it",
 }
 """What of a prediction each edition of the model has changed; a change of what is priced makes a new one."""
 EDITION = max(EDITIONS)

@@ -408,11 +408,7 @@ class Site:
         others = {**node, "cores_of": 0} if self.network.shares_cores else node
         inter = model["intra"]
         if twin is not None and twin.host.network is not None:
-            # What limits a stream over a slow line is that line: what its ends need are their overheads.
-            inter = inter | {
-                "latency": less_network(inter["latency"], _between(twin.host.network)),
-                "gap": [{"from_bytes": 0, "base_ps": 0, "per_byte_fs": 0}],
-            }
+            inter = less_network(inter, _between(twin.host.network))
         return model | {
             "nodes": [node, *[others] * (hosts - 1)],
             "placement": [rank // self.ranks_per_host for rank in range(self.ranks)],

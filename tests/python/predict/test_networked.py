@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from predict_help import TWIN, wiretwin
 
 import wiretwin as wt
+from wiretwin import _core
 from wiretwin.errors import InputError
 from wiretwin.model import Network
-from wiretwin.predict.hosts import less_network
+from wiretwin.predict.hosts import free_model, less_network
 from wiretwin.predict.model import Site, single_host
 from wiretwin.predict.named import NAMED, run_simulated
 from wiretwin.predict.predict import predict
@@ -83,21 +86,89 @@ def test_a_message_takes_its_ends_and_its_packet_on_each_line(tmp_path: Path) ->
     assert between - within == pytest.approx(2 * 8.72e-6 + 2 * 2e-6 + 1e-6, abs=1e-12)
 
 
+def only_latency(base_ps: int, per_byte_fs: int) -> dict[str, Any]:
+    """A layer whose ends do nothing."""
+    lines = {
+        part: [{"from_bytes": 0, "base_ps": 0, "per_byte_fs": 0}]
+        for part in ("overhead_send", "overhead_recv", "gap")
+    }
+    return lines | {
+        "call_ps": 0,
+        "latency": [{"from_bytes": 0, "base_ps": base_ps, "per_byte_fs": per_byte_fs}],
+    }
+
+
+KEYS = "base_ps", "per_byte_fs"
+
+
+def line(base_us: float, per_byte_ns: float, from_bytes: int = 0) -> dict[str, int]:
+    return {
+        "from_bytes": from_bytes, "base_ps": round(base_us * 1e6), "per_byte_fs": round(per_byte_ns * 1e6)
+    }  # fmt: skip
+
+
+def one_way_us(layer: dict[str, Any], network: str, size: int) -> float:
+    """What a message takes from one host to another whose receiver waits for it."""
+    model = free_model(1)
+    model |= {
+        "nodes": model["nodes"] * 2, "placement": [0, 1],
+        "inter": layer, "network": Network.parse(network).plan,
+    }  # fmt: skip
+    world: Any = _core.World(2, json.dumps(model), seed=1)
+    requests = world.post(0, ("send", 0, 1, 0, size, "standard")), world.post(1, ("recv", 0, 0, 0, size))
+    for rank, request in enumerate(requests):
+        world.post(rank, ("wait", [request], "all"))
+    for _ in requests:
+        for rank, _ in world.step():
+            world.post(rank, ("finish",))
+    return int(world.now_ps(1)) / 1e6
+
+
+@pytest.mark.parametrize(
+    ("then", "per_byte_ns", "sending_ns"),
+    [
+        ("star:hosts=4,rate=1Gbit/s,delay=5us", 9.4, 0.7),
+        ("back-to-back:rate=1Gbit/s", 8.6, 0.7),
+        ("star:hosts=2,rate=100Mbit/s", 86.0, 0.7),
+        # The sender works for about as long as the network does.
+        ("star:hosts=4,rate=1Gbit/s,delay=5us", 9.4, 8.7),
+    ],
+)
+def test_on_the_network_that_it_was_measured_on_a_message_takes_what_it_took(
+    then: str, per_byte_ns: float, sending_ns: float
+) -> None:
+    # Slower than each network at any size; longer ones go piece by piece.
+    half = [line(32.0, 2 * per_byte_ns), line(51.0 + 2.0 * per_byte_ns, per_byte_ns, from_bytes=2000)]
+    ends = [line(5.0, sending_ns)], [line(4.0, 0.5)]
+    latency = [{**one, **{key: one[key] - ends[0][0][key] - ends[1][0][key] for key in KEYS}} for one in half]
+    layer = {
+        "call_ps": 0, "overhead_send": ends[0], "latency": latency, "overhead_recv": ends[1],
+        "gap": [line(1.0, 0.1)],
+    }  # fmt: skip
+    left = less_network(layer, Network.parse(then))
+    for size in (0, 1000, 1448, 1449, 1999, 2000, 3000, 20_000, 250_000):
+        one = half[size >= 2000]
+        took_us = (one["base_ps"] + one["per_byte_fs"] * size / 1000) / 1e6
+        # Packets have headers, and lines go straight on between two breaks.
+        headers_us = 1e-3 * per_byte_ns * 90 if size > 1448 else 1e-6
+        assert one_way_us(left, then, size) == pytest.approx(took_us, abs=2 * headers_us), size
+        assert one_way_us(left, "star:hosts=2,rate=10Gbit/s", size) < took_us
+
+
 def test_what_was_between_the_measured_hosts_is_taken_out_of_a_prediction(tmp_path: Path) -> None:
     then = "back-to-back:rate=100Mbit/s,delay=5us"
     for size, lines in ((1000, 1), (100_000, 1)):
         packets = -(-size // 1448)
         # 90 bytes more for each packet, at 80 ns a byte.
         took_us = 0.08 * (size + 90 * packets) + 5.0
-        left = less_network(
-            [{"from_bytes": 0, "base_ps": 10**9, "per_byte_fs": 90_000_000}], Network.parse(then)
-        )
+        left = less_network(only_latency(10**9, 90_000_000), Network.parse(then))["latency"]
         one = next(line for line in reversed(left) if line["from_bytes"] <= size)
         found_us = (one["base_ps"] + one["per_byte_fs"] * size // 1000) / 1e6
         assert found_us == pytest.approx(1000 + 0.09 * size - lines * took_us, abs=8)
     # A latency below what the network takes leaves nothing, and not less.
-    left = less_network([{"from_bytes": 0, "base_ps": 0, "per_byte_fs": 0}], Network.parse(then))
-    assert all(line["base_ps"] == line["per_byte_fs"] == 0 for line in left)
+    left = less_network(only_latency(0, 0), Network.parse(then))
+    lines = [line for part in ("latency", "last_packet", "gap") for line in left[part]]
+    assert all(line["base_ps"] == line["per_byte_fs"] == 0 for line in lines)
 
     alone = Twin.parse(TWIN)
     apart = Twin.parse(TWIN.replace("[host]\n", f'[host]\nbetween = "a cable"\nnetwork = "{then}"\n'))

@@ -254,7 +254,7 @@ impl World {
             let (alone, rest) = self.network_alone(index);
             // Its last packet does not leave before its sender has made it.
             let made = self.messages[index as usize].sent_at.saturating_add(rest);
-            self.network_leave(index, came.as_ps().max(made), alone.saturating_add(rest));
+            self.network_leave(index, came.as_ps().max(made), alone);
         }
     }
 }

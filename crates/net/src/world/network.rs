@@ -2,8 +2,8 @@
 //!
 //! A message enters the network when its sender has made its first packet, and leaves its first line no sooner
 //! than the sender has made its last. Messages of one sender to one receiver follow each other, as on one
-//! connection; those of different pairs share media max-min fairly ([`crate::flow`]). What the last packet takes
-//! from the end of the first line on (lines, switches) comes on top.
+//! connection; those of different pairs share media max-min fairly ([`crate::flow`]). What it takes the last packet
+//! besides the slowest line (other lines, switches) comes on top; it waits on each line for the packet before it.
 //!
 //! Where the network is followed packet by packet or cell by cell, connections carry messages in place of flows
 //! (`carrier`).
@@ -35,11 +35,15 @@ struct Route {
     rate: BitRate,
     /// Of one bit, from end to end: lines and switches.
     delay: Span,
-    /// The lines on which a packet is sent once more in whole: a range of [`Network::repeats`].
-    first_repeat: u32,
-    end_repeat: u32,
-    /// The last length of a packet that was asked for, and what it took from the end of the first line on.
-    known: (Bytes, Span),
+    /// The lines on which a packet is sent in whole, the first one and those behind a switch that stores it: a range
+    /// of [`Network::sent_on`].
+    first_line: u32,
+    end_line: u32,
+    /// The last packet that was asked for, its length and whether others are before it, and what it took besides the
+    /// slowest line.
+    known: Option<(Bytes, bool, Span)>,
+    /// What a full packet takes to cross it alone.
+    one_packet: Span,
     /// The message of these ranks that is on its way, and those that wait for it to have left.
     under_way: u32,
     next: u32,
@@ -69,7 +73,7 @@ pub(super) struct Network {
     /// By message.
     ways: Vec<Way>,
     media: Vec<u32>,
-    repeats: Vec<BitRate>,
+    sent_on: Vec<BitRate>,
     /// An [`Event::Share`] is to come at this instant.
     is_sharing: bool,
     /// Carries messages in place of flows.
@@ -91,7 +95,7 @@ impl Network {
             routes: Vec::new(),
             ways: Vec::new(),
             media: Vec::new(),
-            repeats: Vec::new(),
+            sent_on: Vec::new(),
             is_sharing: false,
         }
     }
@@ -108,7 +112,7 @@ impl Network {
         let is_reached = self.router.path(from, to, &mut path);
         assert!(is_reached, "a checked network joins all its hosts");
         let graph = self.router.graph();
-        let (first, first_repeat) = (self.media.len() as u32, self.repeats.len() as u32);
+        let (first, first_line) = (self.media.len() as u32, self.sent_on.len() as u32);
         let mut delay = Span::ZERO;
         let mut rate = BitRate::bit_s(u64::MAX);
         for (place, line) in path.iter().enumerate() {
@@ -120,11 +124,12 @@ impl Network {
             delay = delay.saturating_add(line.delay);
             let of_line = graph.media()[medium as usize].rate;
             rate = rate.min(of_line);
-            if place > 0 && graph.nodes()[line.from.0 as usize].kind == NodeKind::Switch {
+            let is_switched = place > 0 && graph.nodes()[line.from.0 as usize].kind == NodeKind::Switch;
+            if is_switched {
                 delay = delay.saturating_add(self.packets.switch_delay);
-                if self.packets.forwarding == Forwarding::StoreAndForward {
-                    self.repeats.push(of_line);
-                }
+            }
+            if place == 0 || is_switched && self.packets.forwarding == Forwarding::StoreAndForward {
+                self.sent_on.push(of_line);
             }
         }
         if self.carrier.is_none() {
@@ -136,13 +141,17 @@ impl Network {
             end: self.media.len() as u32,
             rate,
             delay,
-            first_repeat,
-            end_repeat: self.repeats.len() as u32,
-            known: (Bytes::ZERO, delay),
+            first_line,
+            end_line: self.sent_on.len() as u32,
+            known: None,
+            one_packet: Span::ZERO,
             under_way: NONE,
             next: NONE,
             last: NONE,
         });
+        let payload = self.packets.payload;
+        let one_packet = self.on_slowest(number, payload).saturating_add(self.rest(number, payload));
+        self.routes[number as usize].one_packet = one_packet;
         number
     }
 
@@ -154,16 +163,45 @@ impl Network {
         &mut self.ways[message as usize]
     }
 
-    /// What a packet of this length takes from the end of the first line of a route to its end.
-    fn rest(&mut self, route: u32, packet: Bytes) -> Span {
-        let Route { first_repeat, end_repeat, delay, known, .. } = self.routes[route as usize];
-        if known.0 == packet {
-            return known.1;
+    /// What the packets of a message take on the slowest line of a route.
+    fn on_slowest(&self, route: u32, bytes: Bytes) -> Span {
+        let load = self.packets.on_line(bytes).bits();
+        self.routes[route as usize].rate.time_for(load).unwrap_or(Span::MAX)
+    }
+
+    /// What a message takes besides what all its packets do on the slowest line, where nothing else is on its way.
+    ///
+    /// A packet is sent on when it has come whole and the one before it has been sent. So the last one is there after the
+    /// longest of the times that it takes if it follows right behind the others on one line, the slowest or a later
+    /// one: until there full packets are sent on, from there on it alone.
+    fn rest(&mut self, route: u32, bytes: Bytes) -> Span {
+        let Route { first_line, end_line, rate, delay, known, .. } = self.routes[route as usize];
+        let (last, follows) = (self.packets.last_on_line(bytes), bytes.get() > self.packets.payload.get());
+        if let Some((_, _, rest)) = known.filter(|(length, among, _)| (*length, *among) == (last, follows)) {
+            return rest;
         }
-        let rest = self.repeats[first_repeat as usize..end_repeat as usize]
-            .iter()
-            .fold(delay, |sum, rate| sum.saturating_add(rate.time_for(packet.bits()).unwrap_or(Span::MAX)));
-        self.routes[route as usize].known = (packet, rest);
+        let lines = &self.sent_on[first_line as usize..end_line as usize];
+        let on = |line: &BitRate, packet: Bytes| line.time_for(packet.bits()).unwrap_or(Span::MAX);
+        let sum = |lines: &[BitRate], packet: Bytes| {
+            lines.iter().fold(Span::ZERO, |sum, line| sum.saturating_add(on(line, packet)))
+        };
+        // Of lines that do not store packets, a slower one may come later.
+        let slowest = lines.iter().position(|line| *line == rate).unwrap_or(0);
+        let alone = sum(&lines[slowest + 1..], last);
+        let longest = if follows {
+            let full = self.packets.full_on_line();
+            let before = sum(&lines[..slowest], full);
+            let met_on = |line: usize| {
+                let until = sum(&lines[slowest + 1..=line], full).saturating_add(sum(&lines[line..], last));
+                until.saturating_sub(on(&rate, last))
+            };
+            let behind = (slowest + 1..lines.len()).map(met_on).max().unwrap_or(Span::ZERO);
+            before.saturating_add(alone.max(behind))
+        } else {
+            alone.saturating_add(sum(&lines[..slowest], last))
+        };
+        let rest = delay.saturating_add(longest);
+        self.routes[route as usize].known = Some((last, follows, rest));
         rest
     }
 }
@@ -175,12 +213,10 @@ impl World {
         let Some(network) = &self.network else { return at };
         let message = &self.messages[index as usize];
         let payload = network.packets.payload.get();
-        if message.bytes <= payload || began >= at {
+        if message.bytes <= payload {
             return at;
         }
-        let work = u128::from(at - began) * u128::from(payload) / u128::from(message.bytes);
-        // Less than `at - began`, for the payload is less than the message.
-        began + work as u64
+        at.min(began + self.layer(message.reach).send_cost_ps(payload))
     }
 
     /// A message is ready to enter the network: it does, or waits for those of its pair before it.
@@ -271,20 +307,17 @@ impl World {
         }
         self.network_changed();
         let (alone, rest) = self.network_alone(index);
-        self.network_leave(index, self.now.saturating_add(rest), alone.saturating_add(rest));
+        self.network_leave(index, self.now.saturating_add(rest), alone);
     }
 
-    /// What a message takes to leave its first line if it is alone, at the rate of the slowest line of its way; and
-    /// what its last packet takes from there to the end.
+    /// What a message takes to cross the network if it is alone, and how much of that besides the slowest line.
     pub(super) fn network_alone(&mut self, index: u32) -> (u64, u64) {
         let Some(network) = &mut self.network else { return (0, 0) };
         let message = &self.messages[index as usize];
         let bytes = Bytes::new(if is_envelope_only(message) { 0 } else { message.bytes });
-        let number = network.way(index).route;
-        let rest = network.rest(number, network.packets.last_on_line(bytes)).as_ps();
-        let rate = network.routes[number as usize].rate;
-        let alone = rate.time_for(network.packets.on_line(bytes).bits()).unwrap_or(Span::MAX).as_ps();
-        (alone, rest)
+        let route = network.way(index).route;
+        let rest = network.rest(route, bytes);
+        (network.on_slowest(route, bytes).saturating_add(rest).as_ps(), rest.as_ps())
     }
 
     /// A message whose last bit is at its receiver at `end`, and would be there `alone` after it entered, were it
@@ -292,7 +325,8 @@ impl World {
     pub(super) fn network_leave(&mut self, index: u32, end: u64, alone: u64) {
         let Some(network) = &mut self.network else { return };
         let payload = network.packets.payload.get();
-        let entered = network.way(index).entered;
+        let Way { entered, route, .. } = *network.way(index);
+        let one_packet = network.routes[route as usize].one_packet.as_ps();
         let message = &self.messages[index as usize];
         let (bytes, at) = (message.bytes, message.sent_at);
         let contended = (end - entered).saturating_sub(alone.max(at.saturating_sub(entered)));
@@ -305,12 +339,12 @@ impl World {
         }
         // Of the receiver's work all but that on the last packet is done while the rest is still under way.
         let last = signed(end)
-            .saturating_add(layer.flight_ps(payload))
+            .saturating_add(layer.last_packet_flight_ps(bytes, payload))
             .saturating_add(signed(layer.recv_cost_ps(payload)))
             .saturating_sub(signed(layer.recv_cost_ps(bytes)));
-        let first = signed(entered).saturating_add(layer.flight_ps(payload));
+        let first = signed(entered.saturating_add(one_packet)).saturating_add(layer.flight_ps(payload));
         let not_before = u64::try_from(last.max(first)).unwrap_or(0);
-        self.fly(index, Crossing { at, on_link: 0, not_before, contended });
+        self.fly(index, Crossing { at, on_link: 0, not_before, last_packet: end, contended });
     }
 }
 

@@ -18,6 +18,8 @@ pub(super) struct Crossing {
     pub on_link: u64,
     /// It does not arrive before.
     pub not_before: u64,
+    /// When the last of several packets was there: its receiver has worked on those before it in the meantime.
+    pub last_packet: u64,
     /// Of the time after `at`, what it waited for others.
     pub contended: u64,
 }
@@ -87,7 +89,7 @@ impl World {
 
     /// Schedules the arrival of an envelope or data that has crossed what lies between the ends.
     pub(super) fn fly(&mut self, index: u32, crossing: Crossing) {
-        let Crossing { at, on_link, not_before, contended } = crossing;
+        let Crossing { at, on_link, not_before, last_packet, contended } = crossing;
         let message = &self.messages[index as usize];
         let bytes = message.bytes;
         let (wanted, flight, recv_cost, gap) = if is_envelope_only(message) {
@@ -101,9 +103,11 @@ impl World {
             let (reach, earliest, credit) = (message.reach, message.earliest, message.credit);
             let costs = self.costs(reach, bytes);
             let delivery = costs.deliver(at, earliest, credit);
-            let arrival = delivery.arrival_ps.max(not_before);
+            let begun = delivery.arrival_ps.max(not_before);
+            let arrival = begun.max(last_packet);
             let flight = arrival.saturating_sub(at).saturating_sub(contended);
-            (arrival, flight, delivery.recv_cost_ps, costs.gap_ps)
+            let spared = arrival - begun;
+            (arrival, flight, delivery.recv_cost_ps.saturating_sub(spared), costs.gap_ps)
         };
         let message = &self.messages[index as usize];
         let with_envelope = message.transfer.state() == TransferState::EnvelopeUnderWay;

@@ -30,6 +30,7 @@ fn plain_layer() -> Layer {
         fetch: None,
         fetch_unchanged: None,
         unexpected_copy: None,
+        last_packet: None,
     }
 }
 
@@ -291,6 +292,7 @@ fn an_echo_is_exact_for_every_shape_of_layer() {
                 fetch: None,
                 fetch_unchanged: None,
                 unexpected_copy: Some(flat(1_000_000)),
+                last_packet: None,
             };
             for bytes in [0, 1, 100, 4096, 5000, 1 << 20] {
                 let expected = u64::try_from(layer.half_round_trip_ps(bytes)).unwrap() * 6;

@@ -71,20 +71,43 @@ fn delays_of_lines_and_switches_are_added_and_a_switch_may_pass_on_at_once() {
 
 #[test]
 fn a_long_message_takes_what_the_slower_of_network_and_ends_takes() {
-    // 9 packets: 900 + 9 * 48 = 1332 ps on the line from when the first is made (10 + 100 * 100 / 900), the last
-    // of them 148 ps more on the second; then the ends of that packet.
-    assert_eq!(one_way(&mut hosts(2, "star", plain_layer()), 900), 10 + 11 + 1332 + 148 + 1010 + 50);
+    // 9 packets: 900 + 9 * 48 = 1332 ps on the line from when the first is made (10 + 100), the last of them 148 ps
+    // more on the second; then the ends of that packet.
+    assert_eq!(one_way(&mut hosts(2, "star", plain_layer()), 900), 10 + 100 + 1332 + 148 + 1010 + 50);
+    // One byte more is a packet more, of 49 ps: on the second line it waits for the full one before it.
+    assert_eq!(one_way(&mut hosts(2, "star", plain_layer()), 901), 10 + 100 + 1381 + 148 + 1010 + 50);
     // An end that works longer than the network: what is left is the last packet.
     let per_byte =
         |fs: i64| Curve::new(vec![Segment { from_bytes: 0, base_ps: 110, per_byte_fs: fs }]).unwrap();
     let slow = Layer { overhead_send: per_byte(10_000), ..plain_layer() };
     let ends = 110 + 9000 + 1000 + 60;
-    // The rate at which the sender makes it is a whole number of bits a second, so its end is rounded up.
-    assert_eq!(one_way(&mut hosts(2, "star", slow), 900), ends + 148 + 1);
+    assert_eq!(one_way(&mut hosts(2, "star", slow), 900), ends + 148);
     let slow = Layer { overhead_recv: per_byte(10_000), ..plain_layer() };
-    let first_packet = 10 + 11;
+    let first_packet = 10 + 100;
     let found = one_way(&mut hosts(2, "star", slow), 900);
     assert!((first_packet + 1010 + 9100..=1170 + 9000 + 1332).contains(&found), "{found}");
+}
+
+#[test]
+fn the_last_packet_follows_those_before_it_behind_the_slowest_line() {
+    // Of three lines: bytes there take so many picoseconds on those of the hosts and on the one between.
+    let taken = |line: u64, trunk: u64, bytes: u64| {
+        let text = format!(
+            "dumbbell:hosts=2,rate={}Gbit/s,trunk_rate={}Gbit/s,mtu=148B,headers=48B,framing=0B",
+            8000 / line,
+            8000 / trunk
+        );
+        one_way(&mut on(2, network(&text), plain_layer()), bytes) - 110 - 1010 - 50
+    };
+    // One packet of 56 bytes.
+    assert_eq!(taken(1, 2, 8), 56 * 4);
+    assert_eq!(taken(2, 1, 8), 56 * 5);
+    // Nine of 148 and one of 49, which is there before the last of the others has been sent on.
+    assert_eq!(taken(1, 2, 901), 148 + 9 * 148 * 2 + 148 + 49);
+    assert_eq!(taken(2, 1, 901), 9 * 148 * 2 + 148 + 148 * 2 + 49 * 2);
+    assert_eq!(taken(1, 2, 101), 148 + 148 * 2 + 148 + 49);
+    // One of 140 finds that one gone.
+    assert_eq!(taken(1, 2, 192), 148 + 148 * 2 + 140 * 2 + 140);
 }
 
 #[test]
@@ -93,7 +116,7 @@ fn a_network_far_faster_than_the_ends_changes_nothing() {
     for bytes in [0, 8, 900, 1_000_000] {
         let layer = Layer { rendezvous_from: None, ..plain_layer() };
         let found = one_way(&mut on(2, network(text), layer), bytes);
-        let wire = bytes * 8 / 9000 + 4;
+        let wire = (bytes + bytes / 1448 * 90) * 8 / 9000 + 4;
         assert!((1170..=1170 + wire).contains(&found), "{bytes} bytes: {found}");
     }
 }

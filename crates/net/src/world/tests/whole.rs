@@ -101,6 +101,7 @@ fn slowed(layer: &Layer, scale: i64) -> Layer {
         fetch: layer.fetch.as_ref().map(slow),
         fetch_unchanged: layer.fetch_unchanged.as_ref().map(slow),
         unexpected_copy: layer.unexpected_copy.as_ref().map(slow),
+        last_packet: None,
     }
 }
 
@@ -114,6 +115,7 @@ fn build(program: &Program) -> World {
         gap: flat(30),
         fetch: program.fetches.then(|| flat(900)),
         unexpected_copy: Some(flat(70)),
+        last_packet: None,
         ..plain_layer()
     };
     let intra = slowed(&intra, program.scale);
