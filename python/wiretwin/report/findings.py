@@ -113,8 +113,11 @@ def headline(inputs: Inputs) -> str:
     worst = max((abs(item["error"]) for item in inputs.comparisons), default=None)
     if worst is not None:
         count = len(inputs.comparisons)
+        missed = sum(abs(item["error"]) > WORST for item in inputs.comparisons)
         what = "the program was" if count == 1 else f"{count}{words.BLANK}programs were"
-        how = "predicted within" if worst <= WORST else "mispredicted by up to"
+        if 0 < missed < count:
+            what = f"{missed} of {what}" if missed > 1 else f"1 of {count}{words.BLANK}programs was"
+        how = "mispredicted by up to" if missed else "predicted within"
         parts.append(f"{what} {how} {words.within_text(worst)}")
     if not parts:
         name = inputs.host.get("name") or "this host"

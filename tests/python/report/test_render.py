@@ -420,6 +420,20 @@ def test_a_bad_prediction_is_called_one() -> None:
     assert beyond.replace("\u00a0", " ") == "The program was mispredicted by up to 66 %"
 
 
+@pytest.mark.parametrize(
+    ("errors", "said"),
+    [
+        ((0.1, -0.66, 0.02), "1 of 3 programs was mispredicted by up to 66 %"),
+        ((0.3, -0.66, 0.02), "2 of 3 programs were mispredicted by up to 66 %"),
+        ((0.3, -0.66, 0.42), "3 programs were mispredicted by up to 66 %"),
+        ((0.1, -0.2), "2 programs were predicted within 20 %"),
+    ],
+)
+def test_as_many_predictions_are_called_bad_as_are(errors: tuple[float, ...], said: str) -> None:
+    some = [report_data.comparison(f"{place}.py", [], 1.0, error) for place, error in enumerate(errors)]
+    assert headline(gather(comparisons=some)).replace("\u00a0", " ") == said
+
+
 def test_the_loop_shows_what_was_not_done() -> None:
     steps = {step.verb: step.figure for step in loop(gather(twin=report_data.twin()))}
     assert steps["fit"].startswith("10")
