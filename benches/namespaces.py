@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -47,8 +47,9 @@ class Hosts:
     ...     hosts.command(0, ["ping", "-c1", hosts.address(1)])
     """
 
-    def __init__(self, wire: dict[str, Any], count: int = 2) -> None:
+    def __init__(self, wire: dict[str, Any], count: int = 2, cpus: Sequence[int] = ()) -> None:
         self.wire = wire
+        self.cpus = cpus
         self.names = [f"wt{os.getpid()}-{number}" for number in range(count)]
         self.process: subprocess.Popen[str] | None = None
         self.ready: dict[str, Any] = {}
@@ -89,10 +90,12 @@ class Hosts:
 
     def specification(self) -> dict[str, Any]:
         """Return what the wire process is told."""
-        ports = [
+        ports: list[dict[str, Any]] = [
             {"tap": "eth0", "name": f"h{number + 1}", "netns": f"/run/netns/{name}", "create": True}
             for number, name in enumerate(self.names)
         ]
+        for port, cpu in zip(ports, self.cpus, strict=False):
+            port["cpu"] = cpu
         base = {"format": "wiretwin-wire", "version": 1, "limit_s": LIMIT_S, "die_with_parent": True}
         return base | {"ports": ports} | self.wire
 

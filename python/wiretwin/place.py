@@ -74,6 +74,10 @@ class HostPlace(Protocol):
     def interface(self) -> str:
         """The interface that has `address`: ``eth0``, ``lo``."""
 
+    @property
+    def core(self) -> int | None:
+        """The CPU that all it runs stays on; ``None`` if it has more than one."""
+
     def command(
         self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, user: str | None = None
     ) -> list[str]:
@@ -183,6 +187,13 @@ def host_of(place: Place, rank: int) -> HostPlace:
     return place.hosts[rank % len(place.hosts)]
 
 
+def cores_of(place: Place, ranks: int) -> tuple[int, ...] | None:
+    """Return the CPU of each rank, where every host has one; else nothing."""
+    cores = [host_of(place, rank).core for rank in range(ranks)]
+    found = tuple(core for core in cores if core is not None)
+    return found if len(found) == ranks else None
+
+
 def with_env(argv: Sequence[str], env: Mapping[str, str] | None) -> list[str]:
     """Return the command with variables set by ``env`` of the system, if there are any."""
     return ["env", *(f"{key}={value}" for key, value in env.items()), *argv] if env else list(argv)
@@ -235,6 +246,7 @@ class _ThisHost:
     name: str
     address: str = "127.0.0.1"
     interface: str = "lo"
+    core: int | None = None
 
     def command(
         self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, user: str | None = None

@@ -1,5 +1,7 @@
 //! The lines a wire process writes.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 use wiretwin_host::{Clock, Tap, pinned};
 use wiretwin_net::frame::QueueCounters;
@@ -35,11 +37,17 @@ pub(crate) fn ready(spec: &WireSpec, taps: &[Tap]) -> String {
             "cost_ns": quality.cost_ns,
             "resolution_ns": quality.resolution_ns,
         },
-        "cores": pinned(),
+        "cores": cores(spec),
         "priority": spec.priority,
         "spin_us": spec.spin.as_ns() / 1000,
     })
     .to_string()
+}
+
+/// The cores that its threads stay on, or may use where not every port names one.
+fn cores(spec: &WireSpec) -> Vec<u32> {
+    let named: Option<BTreeSet<u32>> = spec.ports.iter().map(|port| port.cpu).collect();
+    named.map_or_else(pinned, |cores| cores.into_iter().collect())
 }
 
 pub(crate) fn counters(spec: &WireSpec, pacer: &Pacer<Tap>, reason: &str) -> String {

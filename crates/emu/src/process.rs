@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use wiretwin_host::{
-    Signals, Tap, TapOptions, die_with_parent, pin, run_before_all_others, sharp_timers, write_line,
+    PinError, Signals, Tap, TapOptions, die_with_parent, pinned, run_before_all_others, sharp_timers,
+    write_line,
 };
 use wiretwin_net::frame::Wire;
 
@@ -47,6 +48,7 @@ fn run(path: &Path) -> Result<(), Stop> {
         let key = if error.key.is_empty() { "the whole" } else { &error.key };
         Stop::new(format!("{file}: {key}"), format!("{} is not allowed: {}", error.value, error.allowed))
     })?;
+    check_cpus(&spec).map_err(|(key, error)| Stop::new(format!("{file}: {key}"), error))?;
     if spec.die_with_parent {
         die_with_parent().map_err(|error| Stop::new("following the parent process", error))?;
     }
@@ -57,16 +59,14 @@ fn run(path: &Path) -> Result<(), Stop> {
         .map(|port| open(port, spec.mtu).map_err(|error| Stop::new(format!("port {}", port.name), error)))
         .collect::<Result<_, _>>()?;
     let names: Vec<String> = spec.ports.iter().map(|port| port.name.clone()).collect();
+    let cpus: Vec<Option<u32>> = spec.ports.iter().map(|port| port.cpu).collect();
     let mut pacer =
-        Pacer::new(wire, taps, spec.spin).map_err(|error| Stop::new("watching the devices", error))?;
+        Pacer::new(wire, taps, &cpus, spec.spin).map_err(|error| Stop::new("watching the devices", error))?;
     // Before this thread goes before others: the one that writes is none of them.
     if let Some(path) = &spec.capture {
         let capture = Capture::begin(path, &names, pacer.elapsed())
             .map_err(|error| Stop::new(format!("{file}: capture"), error))?;
         pacer.capture_to(capture);
-    }
-    if let Some(cpu) = spec.cpu {
-        pin(cpu).map_err(|error| Stop::new(format!("{file}: cpu"), error))?;
     }
     sharp_timers().map_err(|error| Stop::new("asking for sharp timers", error))?;
     if let Some(priority) = spec.priority {
@@ -97,6 +97,16 @@ fn run(path: &Path) -> Result<(), Stop> {
         let port = error.port.map(|port| &spec.ports[usize::from(port.0)].name);
         Stop::new(port.map_or_else(|| "the wire".to_owned(), |name| format!("port {name}")), error)
     })
+}
+
+/// The first of the ports' cores that this process may not use, with the key that names it.
+fn check_cpus(spec: &WireSpec) -> Result<(), (String, PinError)> {
+    let allowed = pinned();
+    let wrong = |&(_, port): &(usize, &PortSpec)| port.cpu.is_some_and(|cpu| !allowed.contains(&cpu));
+    let Some((number, port)) = spec.ports.iter().enumerate().find(wrong) else { return Ok(()) };
+    let key = if port.cpu == spec.cpu { "cpu".to_owned() } else { format!("ports[{number}].cpu") };
+    let cpu = port.cpu.unwrap_or_default();
+    Err((key, PinError { cpu, allowed, reason: None }))
 }
 
 fn open(port: &PortSpec, mtu: u32) -> Result<Tap, wiretwin_host::TapError> {

@@ -27,9 +27,9 @@ pub struct WireSpec {
     pub mtu: u32,
     /// The longest the process may live.
     pub limit: Duration,
-    /// How long before a deadline it stops sleeping and watches the clock.
+    /// How long before a deadline it stops sleeping and watches the clock, at most.
     pub spin: Span,
-    /// The core to run on.
+    /// The core to run on, where a port names none.
     pub cpu: Option<u32>,
     /// Its real-time priority.
     pub priority: Option<u8>,
@@ -50,6 +50,8 @@ pub struct PortSpec {
     pub netns: Option<PathBuf>,
     /// Whether the wire makes the device, with the MTU given and up; else it must be there.
     pub create: bool,
+    /// The core from which its frames are taken, by a thread that stays there.
+    pub cpu: Option<u32>,
 }
 
 impl WireSpec {
@@ -66,7 +68,8 @@ impl WireSpec {
             return Err(format.refuse(&format!("{FORMAT:?}")));
         }
         fields.get("version")?.integer(VERSION, VERSION)?;
-        let ports = read_ports(&fields.get("ports")?)?;
+        let cpu = fields.optional("cpu").map(|at| read_cpu(&at)).transpose()?;
+        let ports = read_ports(&fields.get("ports")?, cpu)?;
         let names: Vec<String> = ports.iter().map(|port| port.name.clone()).collect();
         let wire = read_wire(&fields, &names)?;
         let number = |key, least, most| -> Result<Option<u64>, PlanError> {
@@ -77,7 +80,7 @@ impl WireSpec {
             mtu: read_mtu(&fields)? as u32,
             limit: read_limit(&fields.get("limit_s")?)?,
             spin: Span::from_us(number("spin_us", 0, 1_000_000)?.unwrap_or(SPIN_US)),
-            cpu: number("cpu", 0, 65_535)?.map(|cpu| cpu as u32),
+            cpu,
             priority: number("priority", 1, 99)?.map(|priority| priority as u8),
             capture: fields.optional("capture").map(|at| read_text(&at).map(PathBuf::from)).transpose()?,
             die_with_parent: fields.optional("die_with_parent").map_or(Ok(false), |at| at.truth())?,
@@ -95,7 +98,11 @@ fn read_limit(at: &At<'_>) -> Result<Duration, PlanError> {
     }
 }
 
-fn read_ports(at: &At<'_>) -> Result<Vec<PortSpec>, PlanError> {
+fn read_cpu(at: &At<'_>) -> Result<u32, PlanError> {
+    Ok(at.integer(0, 65_535)? as u32)
+}
+
+fn read_ports(at: &At<'_>, cpu: Option<u32>) -> Result<Vec<PortSpec>, PlanError> {
     let most = Wire::<()>::MOST_PORTS;
     let allowed = format!("a list of 2 to {most} ports");
     let list = at.list("ports")?;
@@ -104,12 +111,13 @@ fn read_ports(at: &At<'_>) -> Result<Vec<PortSpec>, PlanError> {
     }
     let mut ports: Vec<PortSpec> = Vec::new();
     for item in &list {
-        let fields = item.object("tap name netns create")?;
+        let fields = item.object("tap name netns create cpu")?;
         let (tap, netns) = (read_text(&fields.get("tap")?)?, fields.optional("netns"));
         let port = PortSpec {
             name: fields.optional("name").map_or_else(|| Ok(tap.clone()), |at| read_text(&at))?,
             netns: netns.map(|at| read_text(&at).map(PathBuf::from)).transpose()?,
             create: fields.optional("create").map_or(Ok(false), |at| at.truth())?,
+            cpu: fields.optional("cpu").map(|at| read_cpu(&at)).transpose()?.or(cpu),
             tap,
         };
         if let Some(index) = ports.iter().position(|other| other.name == port.name) {

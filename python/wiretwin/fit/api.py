@@ -172,7 +172,7 @@ def fit(
         layer = Layer(**whole, states=tuple(apart))
         own = samples.filter(pl.col("layer") == name)
         beside = {
-            "sharing": sharing(own, layer, confidence),
+            "sharing": sharing(own, layer, confidence, between="between" in facts),
             "first": first.first_calls(own, confidence),
             "looped": called[name],
         }

@@ -3,8 +3,9 @@
 Two ranks of one core that wait for each other exchange a message in one of two ways. Where a rank that waits
 keeps the core, the other comes to run when the kernel takes it away, and a message takes a time slice. Where
 it hands the core on after each look for messages (``sched_yield``, as MPI libraries do that let several
-threads call them), a message takes both overheads, one vain look of its sender, and the switch. The
-slice is measured besides: both ranks compute, and see for how long at a time each has the core.
+threads call them), a message takes both overheads, one vain look of its sender, and the switch; between
+hosts, whose network is no core's work, it takes its latency besides, during which both look in vain by
+turns. The slice is measured besides: both ranks compute, and see for how long at a time each has the core.
 
 A rank that hands the core on is still ready to run, and what a kernel makes of that differs: some let the
 rank that computes have the core, others give both as much of it. So it is measured what a rank that computes
@@ -44,7 +45,9 @@ _SPINS = 0.25
 thousandth."""
 
 
-def sharing(samples: pl.DataFrame, layer: Layer, confidence: float) -> Sharing | None:
+def sharing(
+    samples: pl.DataFrame, layer: Layer, confidence: float, *, between: bool = False
+) -> Sharing | None:
     """Fit what ranks do on one core; none where that was not measured in two launches, or no overheads were.
 
     Parameters
@@ -55,6 +58,8 @@ def sharing(samples: pl.DataFrame, layer: Layer, confidence: float) -> Sharing |
         What was fitted to the other loops.
     confidence
         Of the intervals.
+    between
+        Whether the ranks were on two hosts, if on one core of one machine.
     """
     each = pl.col("value_ns") / pl.col("batch")
     timed = samples.filter(pl.col("index") > 0).with_columns(each.alias("each_ns"))
@@ -63,11 +68,11 @@ def sharing(samples: pl.DataFrame, layer: Layer, confidence: float) -> Sharing |
     if min(launches.values()) < MIN_LAUNCHES or not (layer.overhead_send and layer.overhead_recv):
         return None
 
-    def figure(loop: str, of_launch: pl.Expr, scale: float, less: float = 0.0) -> Figure:
+    def figure(loop: str, of_launch: pl.Expr, scale: float, less: float = 0.0, least: float = 0.0) -> Figure:
         rows = found[loop]
         by_launch = rows.group_by("launch").agg(of_launch).sort("launch")["each_ns"].to_numpy()
         fitted: Interval = interval(scale * by_launch, confidence)
-        value, low, high = (max(0.0, one - less) for one in (fitted.value, fitted.low, fitted.high))
+        value, low, high = (max(least, one - less) for one in (fitted.value, fitted.low, fitted.high))
         known = held(Interval(value, low, high), Figure.RANGE)
         return Figure(**known, launches=launches[loop], samples=rows.height)
 
@@ -90,13 +95,17 @@ def sharing(samples: pl.DataFrame, layer: Layer, confidence: float) -> Sharing |
         )
 
     size = int(found["one_core"]["bytes"][0])
-    overheads_us = (layer.at("overhead_send", size) + layer.at("overhead_recv", size)) / 1e3
+    less_us = (layer.at("overhead_send", size) + layer.at("overhead_recv", size)) / 1e3
+    if between:
+        less_us += layer.at("latency", size) / 1e3
+    # A look in vain is a call at least.
+    look_us = layer.call_ns.value / 1e3 if between and layer.call_ns is not None else 0.0
     typical, longest = pl.col("each_ns").median(), pl.col("each_ns").max()
     one_core, kept = figure("one_core", typical, 0.5e-3), figure("slice", longest, 1e-6)
     return Sharing(
         idle="spin" if one_core.value > _SPINS * 1e3 * kept.value else "yield",
         one_core_us=one_core,
-        turn_us=figure("one_core", typical, 0.5e-3, overheads_us),
+        turn_us=figure("one_core", typical, 0.5e-3, less_us, look_us),
         slice_ms=kept,
         kept_share=share,
         keeping=tuple(

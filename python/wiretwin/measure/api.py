@@ -17,7 +17,7 @@ from wiretwin.measure.launch import Interruption
 from wiretwin.measure.orchestrate import Event, Plan, run
 from wiretwin.measure.rounds import chosen as chosen_pairs
 from wiretwin.measure.schedule import DEFAULT_SIZES, Purpose, parse_sizes
-from wiretwin.place import HERE, Apart, Place
+from wiretwin.place import HERE, Apart, Place, cores_of
 from wiretwin.quantity import parse_share, parse_time
 from wiretwin.results import Layer, Result
 from wiretwin.stacks.layers import Configuration, parse_layers, refusal
@@ -321,8 +321,9 @@ def pins_of(pin: str | tuple[int, ...] | None, place: Place, ranks: int) -> tupl
     if pin == "auto" and isinstance(place, Apart):
         # Two ranks of a machine would share the core that is chosen there for one.
         return place.pins if ranks <= len(place.hosts) else None
+    own = cores_of(place, ranks)
     if pin == "auto":
-        return host.measuring_cpus(ranks)
+        return own or host.measuring_cpus(ranks)
     parts: Sequence[Any] = pin.split(",") if isinstance(pin, str) else pin
     try:
         cpus = tuple(int(part) for part in parts)
@@ -331,6 +332,9 @@ def pins_of(pin: str | tuple[int, ...] | None, place: Place, ranks: int) -> tupl
     if not 2 <= len(cpus) <= ranks:
         count = "two CPU numbers" if ranks == 2 else f"2 to {ranks} CPU numbers"
         raise InputError(key="pin", value=pin, allowed=f"auto, none, or {count} such as 0,1")
+    if own is not None and cpus != own[: len(cpus)]:
+        allowed = f"auto, none, or {','.join(map(str, own))}, the cores that the hosts have"
+        raise InputError(key="pin", value=pin, allowed=allowed)
     for cpu in () if isinstance(place, Apart) else cpus:
         if cpu not in usable:
             allowed = f"CPUs this process may use: {', '.join(map(str, usable))}"

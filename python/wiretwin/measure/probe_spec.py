@@ -78,10 +78,11 @@ def read(
     if interface is not None and not (isinstance(interface, str) and interface):
         refuse("interface", interface, "the name of an interface, or null")
     pins = spec.get("pin_cpu")
-    usable = os.sched_getaffinity(0)
-    whole = isinstance(pins, list) and all(type(core) is int and core in usable for core in pins)
+    # Those of ranks on other hosts are none of those that this process may use.
+    there = range(os.cpu_count() or 1)
+    whole = isinstance(pins, list) and all(type(core) is int and core in there for core in pins)
     if pins is not None and not (whole and len(pins) >= 2):
-        refuse("pin_cpu", pins, f"null, or two cores of {sorted(usable)} or more")
+        refuse("pin_cpu", pins, f"null, or two cores of {list(there)} or more")
     for key in ("schedule", "together"):
         spec.setdefault(key, None)
     key, known_loops = ("schedule", loops) if spec["together"] is None else ("together", together)

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from wiretwin import leftovers, scratch, shared_memory
 from wiretwin.interruption import Interruption
 from wiretwin.marks import KILLED_S, LAUNCH, await_gone, end_all, marked
-from wiretwin.place import HERE, Apart, Place, host_of
+from wiretwin.place import HERE, Apart, Place, cores_of, host_of
 from wiretwin.process import closing, killed_children, start
 from wiretwin.stacks import Session
 from wiretwin.stacks.layers import Configuration, mpiexec
@@ -113,6 +113,7 @@ class Running:
         self.made = made_for_it(place)
         self.ranks = ranks
         self._needs_memory = len(place.hosts) == 1 and (session is not None or kind.start == "mpiexec")
+        pins = pins and (cores_of(place, ranks) or pins)
         options = dict(configuration.options if session is None else session.options)
         if session is not None and "program" not in task:
             options |= session.measuring

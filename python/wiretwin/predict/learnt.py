@@ -105,6 +105,8 @@ EDITIONS = {
     "message that has come; ranks of a real run begin at one moment of the clock",
     21: "between hosts, a message of several packets takes what its echo took over the network that was "
     "measured, and its last packet waits for those before it",
+    22: "hosts that fill the cores of a testbed's machine have one each, what the wire does for a message "
+    "never falls on the core of its sender, and a turn on a core has none of the network's time in it",
 }
 """What of a prediction each edition of the model has changed; a change of what is priced makes a new one."""
 EDITION = max(EDITIONS)

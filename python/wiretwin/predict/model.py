@@ -405,12 +405,14 @@ class Site:
             return model
         hosts = -(-self.ranks // self.ranks_per_host)
         (node,) = model["nodes"]
-        others = {**node, "cores_of": 0} if self.network.shares_cores else node
+        nodes = (
+            _on_one_machine(node, hosts, self.network.hosts) if self.network.shares_cores else [node] * hosts
+        )
         inter = model["intra"]
         if twin is not None and twin.host.network is not None:
             inter = less_network(inter, _between(twin.host.network))
         return model | {
-            "nodes": [node, *[others] * (hosts - 1)],
+            "nodes": nodes,
             "placement": [rank // self.ranks_per_host for rank in range(self.ranks)],
             "inter": inter,
             "network": self.network.under(layer),
@@ -454,6 +456,19 @@ class Site:
             f"{joined}measured between two hosts ({twin.host.between}): what was between them then is in its "
             "latency, and the network comes on top"
         ]
+
+
+def _on_one_machine(node: dict[str, Any], hosts: int, all_hosts: int) -> list[dict[str, Any]]:
+    """Return the nodes of the first hosts of a testbed.
+
+    Where its hosts fill the cores of the machine each has one, in turn, as
+    `wiretwin.testbed.plan.Plan.cores` says; else ranks run on whichever is free.
+    """
+    cores = node["cores"]
+    if not 1 < cores <= all_hosts:
+        return [node, *[{**node, "cores_of": 0}] * (hosts - 1)]
+    own = {**node, "cores": 1}
+    return [own if host < cores else {**own, "cores_of": host % cores} for host in range(hosts)]
 
 
 def _between(network: str) -> Network:

@@ -114,6 +114,11 @@ class RemoteHost:
         """Its address."""
         return self.address
 
+    @property
+    def core(self) -> None:
+        """None: it has more than one, or is not ours to say."""
+        return None
+
     def command(
         self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, user: str | None = None
     ) -> list[str]:

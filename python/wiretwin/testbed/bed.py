@@ -42,6 +42,7 @@ class BedHost:
     name: str
     address: str
     interface: str
+    core: int | None
     folder: Path
     rootless: bool
 
@@ -92,7 +93,12 @@ class Testbed:
         self._lifeline: int | None = None
         self._hosts = tuple(
             BedHost(
-                host["name"], host["address"], host["interface"], folder.path, state.get("user") is not None
+                host["name"],
+                host["address"],
+                host["interface"],
+                host["core"],
+                folder.path,
+                state.get("user") is not None,
             )
             for host in state["hosts"]
         )

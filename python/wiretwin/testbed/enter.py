@@ -25,7 +25,7 @@ if __name__ == "__main__":
 
 from wiretwin.testbed import kernel
 
-__all__ = ["become", "go_to", "main"]
+__all__ = ["become", "go_to", "main", "stay_on"]
 
 CANNOT_START = 126
 """Exit status when the command was not started, as of a shell."""
@@ -57,6 +57,12 @@ def become(uid: int, gid: int) -> None:
         os.setgroups([])
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)
+
+
+def stay_on(core: int | None) -> None:
+    """Stay on the core of a host, with all that is started from here, if the host has one of its own."""
+    if core is not None:
+        os.sched_setaffinity(0, {core})
 
 
 def go_to(folder: str | None, *, strict: bool) -> bool:
@@ -125,6 +131,7 @@ def enter_and_run(folder: str, host: str, argv: list[str], *, user: str | None, 
             # Its own user namespace a process may not enter again.
             if name in opened and os.fstat(opened[name]).st_ino != os.stat(f"/proc/self/ns/{name}").st_ino:
                 kernel.enter(opened[name], name)
+        stay_on(found.get("core"))
         if identity is not None:
             become(*identity)
     except OSError as error:

@@ -117,6 +117,9 @@ class Keeper:
         self.wire: subprocess.Popen[bytes] | None = None
         self.home = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         self.user: int | None = None
+        machine = sorted(os.sched_getaffinity(0))
+        self.cores = self.plan.cores(machine)
+        self.taken_from = self.plan.taken_from(machine)
 
     # Making.
 
@@ -210,7 +213,7 @@ class Keeper:
 
     def _start_wire(self) -> None:
         """Start the user-space wire, whose TAP devices are the hosts' interfaces."""
-        ports = [
+        ports: list[dict[str, Any]] = [
             {
                 "tap": INTERFACE,
                 "name": host.name,
@@ -227,6 +230,8 @@ class Keeper:
             "limit_s": WIRE_LIFE_S,
             "die_with_parent": True,
         }
+        for port, core in zip(ports, self.taken_from or (), strict=False):
+            port["cpu"] = core
         if os.geteuid() == 0 and self.user is None:
             spec["priority"] = WIRE_PRIORITY
         path = self.folder.write("wire.json", spec)
@@ -273,12 +278,19 @@ class Keeper:
                     "interface": INTERFACE,
                     "descriptors": self.namespaces[host.name],
                     "inodes": {name: inode(fd) for name, fd in self.namespaces[host.name].items()},
+                    "core": self.core(host.name),
                 }
                 for host in self.plan.hosts
             ],
         }
         described["user"] = self.user
         return described
+
+    def core(self, host: str) -> int | None:
+        """Return the core that a host has, if it has one of its own."""
+        if self.cores is None:
+            return None
+        return next(core for one, core in zip(self.plan.hosts, self.cores, strict=True) if one.name == host)
 
     def counters(self, host: str) -> Counters | None:
         """Read what a host's interface has carried."""
@@ -418,6 +430,7 @@ class Service:
 
         spaces = self.keeper.namespaces[question["host"]]
         command, environment, folder = question["command"], question["env"], question["cwd"]
+        core = self.keeper.core(question["host"])
         if len(streams) != 3:
             raise ValueError("three streams belong to a command")
         pid = os.fork()
@@ -433,6 +446,7 @@ class Service:
                 os.dup2(descriptor, place)
             for name in OWN:
                 kernel.enter(spaces[name], name)
+            enter.stay_on(core)
             enter.become(uid, gid)
             enter.go_to(folder, strict=False)
             os.execve("/bin/sh", ["sh", "-c", command], environment)

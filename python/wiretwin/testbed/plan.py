@@ -325,6 +325,25 @@ class Plan:
         """The hosts, from ``h1``."""
         return [Host(number) for number in range(1, self.count + 1)]
 
+    def cores(self, machine: Sequence[int]) -> list[int] | None:
+        """Return the core of each host, where hosts on a wire fill the cores of the machine; else nothing.
+
+        The wire's work for a message then never falls on the core of the host that sends it
+        (`taken_from`), as if each host had its own adapter.
+        """
+        if self.link.kind != "wire" or not 1 < len(machine) <= self.count:
+            return None
+        return [machine[number % len(machine)] for number in range(self.count)]
+
+    def taken_from(self, machine: Sequence[int]) -> list[int] | None:
+        """Return the core from which the wire takes what each host sends, where hosts have cores.
+
+        With two cores it is that of all hosts but those beside the sender.
+        """
+        if self.cores(machine) is None:
+            return None
+        return [machine[(number + 1) % len(machine)] for number in range(self.count)]
+
     def to_json(self) -> dict[str, Any]:
         """Return what `from_json` reads."""
         return {"hosts": self.count, "link": asdict(self.link), "visible": list(self.visible)}

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from wiretwin.fit.api import fit
+from wiretwin.fit.sharing import sharing as fitted
 from wiretwin.fit.synthetic import Lines, Machine
 from wiretwin.twin import Sharing, Twin
 
@@ -63,6 +64,20 @@ def test_ranks_that_hand_their_core_on_take_turns() -> None:
     assert found.turn_us.value == pytest.approx(15.0 - overheads_us)
     twin = fit(samples)
     assert Twin.parse(twin.to_toml()).to_toml() == twin.to_toml()
+
+
+def test_between_hosts_the_latency_is_no_turn() -> None:
+    samples = measured([60_000] * 3, [3_900_000] * 3)
+    layer = fit(samples).layer("synthetic")
+    parts_us = sum(layer.at(part, 4) for part in ("overhead_send", "latency", "overhead_recv")) / 1e3
+    found = fitted(samples, layer, 0.95, between=True)
+    assert found is not None
+    assert found.turn_us.value == pytest.approx(30.0 - parts_us)
+    # What is within the noise of the latency is a call at least.
+    found = fitted(measured([round(1e3 * parts_us)] * 3, [3_900_000] * 3), layer, 0.95, between=True)
+    assert found is not None
+    assert layer.call_ns is not None
+    assert found.turn_us.value == pytest.approx(layer.call_ns.value / 1e3)
 
 
 def test_ranks_that_keep_their_core_exchange_a_message_a_slice() -> None:

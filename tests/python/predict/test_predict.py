@@ -343,7 +343,9 @@ def test_a_short_script_is_measured_in_more_passes(twin: Path) -> None:
 
 def test_a_script_whose_passes_scatter_is_measured_in_more_of_them(twin: Path) -> None:
     script = Path("scatters.py")
-    words = "import os\nsum(range(2_000_000 + 50_000 * os.urandom(1)[0]))\n"
+    # Every other time that both ranks have run, it works three times as long.
+    words = "with open('turns', 'ab') as turns:\n    turns.write(b'.')\n    turn = turns.tell() - 1\n"
+    words += "sum(range(2_000_000 * (1 + 2 * (turn // 2 % 2))))\n"
     script.write_text(HEAD + words + "comm.Barrier()\n")
     assert predict(script, twin=twin).compute.passes > DEFAULT_PASSES
     assert predict(script, twin=twin, passes=DEFAULT_PASSES).compute.passes == DEFAULT_PASSES

@@ -305,3 +305,16 @@ def test_ranks_on_one_host_are_told_its_name_and_on_several_their_numbers(tmp_pa
     for network, names in ((None, ["box", "box"]), ("star:rate=1Gbit/s", ["node0", "node1"])):
         model = Site.of(2, network).model(twin, MPI)
         assert simulate(script, [], 2, json.dumps(model)).stdout == [f"{name}\n" for name in names]
+
+
+def test_hosts_of_a_testbed_have_a_core_each_if_they_fill_the_machine() -> None:
+    def nodes(ranks: int, hosts: int) -> list[tuple[int, int | None]]:
+        model = Site.of(ranks, network=f"testbed:hosts={hosts},rate=1Gbit/s").model(Twin.parse(TWIN), MPI)
+        return [(node["cores"], node.get("cores_of")) for node in model["nodes"]]
+
+    assert Twin.parse(TWIN).host.cores == 2
+    assert nodes(4, 4) == [(1, None), (1, None), (1, 0), (1, 1)]
+    assert nodes(2, 4) == [(1, None), (1, None)]
+    more = Twin.parse(TWIN.replace("cores = 2", "cores = 4"))
+    model = Site.of(2, network="testbed:hosts=2,rate=1Gbit/s").model(more, MPI)
+    assert [(node["cores"], node.get("cores_of")) for node in model["nodes"]] == [(4, None), (4, 0)]

@@ -9,9 +9,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from beds import need_testbed, on
 
 from wiretwin.errors import InputError
-from wiretwin.place import HERE, Counters, Place, as_user, host_of, read_counters
+from wiretwin.measure.api import pins_of
+from wiretwin.place import HERE, Counters, Place, as_user, cores_of, host_of, read_counters
+from wiretwin.testbed import Testbed, parse_link
 
 DEV = """Inter-|   Receive                                                |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
@@ -66,3 +69,25 @@ def test_a_command_runs_as_another_user(tmp_path: Path) -> None:
     argv = host_of(here(), 0).command(["sh", "-c", "id -un; echo $USER $HOME"], user="nobody")
     done = subprocess.run(argv, capture_output=True, timeout=10, check=True, text=True)
     assert done.stdout.split() == ["nobody", "nobody", pwd.getpwnam("nobody").pw_dir]
+
+
+def test_what_runs_on_a_host_of_a_full_wire_stays_on_its_core_and_so_does_the_wire() -> None:
+    need_testbed()
+    usable = sorted(os.sched_getaffinity(0))
+    with Testbed.up(len(usable), parse_link("wire", rate="1Gbit")) as bed:
+        cores = [host.core for host in bed.hosts]
+        assert cores == usable
+        for host in bed.hosts:
+            seen = on(bed, host.name, "grep", "Cpus_allowed_list", "/proc/self/status").stdout.split()
+            assert seen[1:] == [str(host.core)]
+            by_agent = subprocess.check_output(
+                [str(bed.agent), host.name, "grep Cpus_allowed_list /proc/self/status"], text=True
+            )
+            assert by_agent.split()[1:] == [str(host.core)]
+        assert cores_of(bed, len(usable) + 1) == (*usable, usable[0])
+        assert pins_of("auto", bed, 2) == tuple(usable[:2])
+        with pytest.raises(InputError, match="the cores that the hosts have"):
+            pins_of((usable[1], usable[0]), bed, 2)
+    with Testbed.up(2) as bed:
+        assert [host.core for host in bed.hosts] == [None, None]
+        assert cores_of(bed, 2) is None

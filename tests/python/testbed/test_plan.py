@@ -122,3 +122,19 @@ def test_folders_below_those_that_hosts_have_for_themselves_are_made_visible(
         make_plan(2, Link(), ["/tmp"])
     with pytest.raises(InputError, match="1 to 64"):
         make_plan(65, Link())
+
+
+def test_hosts_on_a_wire_have_a_core_each_where_they_fill_the_machine() -> None:
+    wire = Link("wire", rate_bit_s=10**9)
+    for hosts, machine, cores, taken_from in (
+        (2, [0, 1], [0, 1], [1, 0]),
+        (4, [0, 1], [0, 1, 0, 1], [1, 0, 1, 0]),
+        (3, [2, 5, 7], [2, 5, 7], [5, 7, 2]),
+        (2, [0, 1, 2], None, None),  # the wire has a core to itself
+        (2, [0], None, None),
+    ):
+        assert (Plan(hosts, wire).cores(machine), Plan(hosts, wire).taken_from(machine)) == (
+            cores,
+            taken_from,
+        )
+    assert Plan(2, Link()).cores([0, 1]) is None

@@ -307,6 +307,10 @@ def test_what_is_wrong_with_a_specification_is_said_by_key(tmp_path: Path) -> No
     error = refusal(tmp_path, json.dumps(RIGHT | {"rate_bit_s": 0}))
     assert error["place"].endswith("wire.json: rate_bit_s")
     assert error["reason"] == "0 is not allowed: an integer from 1000 to 1000000000000"
+    ports = [{"tap": "wt-none0"}, {"tap": "wt-none1", "cpu": 65_000}]
+    error = refusal(tmp_path, json.dumps(RIGHT | {"ports": ports}))
+    assert error["place"].endswith("wire.json: ports[1].cpu")
+    assert error["reason"].startswith("cannot run on core 65000: this process may use [")
     error = refusal(tmp_path, "{")
     assert error["place"].endswith("wire.json: the whole")
     done = subprocess.run(
@@ -377,3 +381,24 @@ def test_a_capture_that_cannot_be_written_is_said_at_the_end() -> None:
         assert "/dev/full" in error["reason"]
         assert "No space left" in error["reason"]
         assert hosts.process.wait(timeout=LIMIT_S) == 1
+
+
+@needs_hosts
+def test_a_thread_for_each_core_that_ports_name_takes_their_frames() -> None:
+    first, last = min(os.sched_getaffinity(0)), max(os.sched_getaffinity(0))
+    hosts = Hosts({"medium": "duplex", "rate_bit_s": 100_000_000}, count=3, cpus=[first, first, last])
+    with hosts, udp(hosts, 0, 1, 2) as (near, other, far):
+        assert hosts.process is not None
+        assert hosts.ready["cores"] == sorted({first, last})
+        for number in range(100):
+            near.sendto(number.to_bytes(4, "big"), (hosts.address(2), 4000))
+            assert far.recv(16) == number.to_bytes(4, "big")
+            far.sendto(number.to_bytes(4, "big"), (hosts.address(1), 4000))
+            assert other.recv(16) == number.to_bytes(4, "big")
+        there = [
+            next(line.split()[1] for line in status.read_text().splitlines() if "Cpus_allowed_list" in line)
+            for status in Path(f"/proc/{hosts.process.pid}/task").glob("*/status")
+        ]
+        assert {str(first), str(last)} <= set(there)
+        counters = hosts.stop()
+    assert [port["received"] for port in counters["ports"]] == [100, 0, 100]

@@ -5,6 +5,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use wiretwin_host::pinned;
 use wiretwin_net::frame::{Action, Filter, HEADER, Medium, Probability, Rule, When, WireConfig};
 use wiretwin_units::{BitRate, Bytes};
 
@@ -55,12 +56,18 @@ fn config(medium: Medium) -> WireConfig {
 
 /// A wire, and the hosts at its ports.
 fn world(config: WireConfig, ports: usize) -> (Pacer<End>, Vec<End>) {
+    world_on(config, &vec![None; ports])
+}
+
+/// The same, with the core from which each port's frames are taken.
+fn world_on(config: WireConfig, cpus: &[Option<u32>]) -> (Pacer<End>, Vec<End>) {
     let pair = || {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap()
     };
-    let (devices, hosts) = (0..ports).map(|_| pair()).map(|(a, b)| (End(a), End(b))).unzip();
-    (Pacer::new(Wire::new(config, ports).unwrap(), devices, Span::from_us(50)).unwrap(), hosts)
+    let (devices, hosts) = cpus.iter().map(|_| pair()).map(|(a, b)| (End(a), End(b))).unzip();
+    let wire = Wire::new(config, cpus.len()).unwrap();
+    (Pacer::new(wire, devices, cpus, Span::from_us(50)).unwrap(), hosts)
 }
 
 /// A frame from station `from` that carries its number.
@@ -82,7 +89,7 @@ fn turn_until(pacer: &mut Pacer<End>, mut done: impl FnMut(&Pacer<End>) -> bool)
     let start = pacer.elapsed();
     while !done(pacer) {
         assert!(pacer.elapsed().saturating_sub(start) < Span::from_s(30), "not done in 30 s");
-        let soon = pacer.now().saturating_add(Span::from_ms(10));
+        let soon = pacer.shared.now().saturating_add(Span::from_ms(10));
         pacer.turn(soon).unwrap();
     }
 }
@@ -120,7 +127,7 @@ fn frames_cross_whole_in_order_counted_and_never_early() {
         });
         let totals = pacer.totals();
         assert_eq!((totals.entered, totals.delivered, totals.held), (200, 200, 0));
-        let (model, device) = pacer.counters().next().unwrap();
+        let (model, device) = pacer.counters()[0];
         assert_eq!((model.received, device), (200, PortCounts::default()));
         assert_eq!(pacer.lateness().count(), 200);
         assert!(pacer.turns().count() > 0);
@@ -145,7 +152,7 @@ fn survivors(rule: &Rule, count: u32, busy: bool) -> Vec<u32> {
             seen.push(number(&octets));
         }
         let expected = u64::from(count) + if busy { u64::from(count.div_ceil(3)) } else { 0 };
-        let received: u64 = pacer.counters().map(|(model, _)| model.received).sum();
+        let received: u64 = pacer.counters().iter().map(|(model, _)| model.received).sum();
         received == expected && crossed.held == 0
     });
     while let Some(octets) = receive(&hosts[1]) {
@@ -189,15 +196,15 @@ fn what_the_model_or_the_device_does_not_take_is_counted() {
     let (mut pacer, hosts) = world(config(Medium::Cable), 2);
     assert!(hosts[0].try_write(&[1; 13]).unwrap());
     assert!(hosts[0].try_write(&frame(1, 2, 0, 1519)).unwrap());
-    turn_until(&mut pacer, |pacer| pacer.counters().next().unwrap().1.malformed == 2);
+    turn_until(&mut pacer, |pacer| pacer.counters()[0].1.malformed == 2);
     // Nobody reads: a pair of sockets holds some frames, then takes no more.
     let mut sent = 0;
     turn_until(&mut pacer, |pacer| {
         sent += u64::from(hosts[0].try_write(&frame(1, 2, 0, 1514)).unwrap());
-        pacer.counters().nth(1).unwrap().1.refused > 0
+        pacer.counters()[1].1.refused > 0
     });
     turn_until(&mut pacer, |pacer| pacer.totals().held == 0);
-    let (model, device) = pacer.counters().nth(1).unwrap();
+    let (model, device) = pacer.counters()[1];
     assert!(device.refused < model.delivered && model.delivered <= sent);
 }
 
@@ -224,4 +231,41 @@ fn the_limit_ends_the_loop() {
             assert!(pacer.elapsed() >= Span::from_ms(5));
         });
     });
+}
+
+#[test]
+fn a_thread_for_each_core_carries_both_ways_in_order_and_all_end_together() {
+    let (mut pacer, mut hosts) = world_on(config(Medium::Cable), &[Some(pinned()[0]), None]);
+    assert_eq!(pacer.threads.len(), 2);
+    let half_a_minute = Duration::from_secs(30);
+    let ended = std::thread::scope(|scope| {
+        let running = scope.spawn(|| {
+            let ended = pacer.run(&Signals::catch().unwrap(), half_a_minute, |_| panic!("nobody asks"));
+            let received = pacer.counters().iter().map(|(model, _)| model.received).collect::<Vec<_>>();
+            (ended, received, pacer.totals())
+        });
+        let clock = Clock::start();
+        let (mut sent, mut received) = ([0; 2], [0; 2]);
+        while received != [500; 2] {
+            assert!(clock.now() < Span::from_s(30), "{received:?} of 500 each way");
+            for from in 0..2 {
+                let (to, own) = (1 - from, from as u8 + 1);
+                // A few at a time: the sockets hold only so many.
+                if sent[from] < 500 && sent[from] < received[to] + 8 {
+                    assert!(hosts[from].try_write(&frame(own, 3 - own, sent[from], 100)).unwrap());
+                    sent[from] += 1;
+                }
+                while let Some(octets) = receive(&hosts[from]) {
+                    assert_eq!(number(&octets), received[from]);
+                    received[from] += 1;
+                }
+            }
+        }
+        // The other thread's device: its end is the end of both.
+        hosts.pop();
+        running.join().unwrap()
+    });
+    let (ended, received, totals) = ended;
+    assert_eq!(ended.unwrap_err().port, Some(PortId(1)));
+    assert_eq!((received, totals.delivered, totals.held), (vec![500; 2], 1000, 0));
 }
