@@ -69,7 +69,8 @@ def register(app: typer.Typer) -> None:
         bed = Testbed.up(hosts, link, name=name, share=share or [], stay=True)
         for host in bed.hosts:
             print(f"{host.name}  {host.address}")
-        print(f"testbed {name!r} is up: {link.words}", file=sys.stderr)
+        cores = [f"{host.name} on core {host.core}" for host in bed.hosts if host.core is not None]
+        print(f"testbed {name!r} is up: {', '.join([link.words, *cores])}", file=sys.stderr)
 
     @testbed.command(
         "exec",
