@@ -338,7 +338,7 @@ class Plan:
     def taken_from(self, machine: Sequence[int]) -> list[int] | None:
         """Return the core from which the wire takes what each host sends, where hosts have cores.
 
-        With two cores it is that of all hosts but those beside the sender.
+        Never the sender's; with two cores that of every receiver which does not share the sender's.
         """
         if self.cores(machine) is None:
             return None

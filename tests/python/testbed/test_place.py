@@ -71,7 +71,7 @@ def test_a_command_runs_as_another_user(tmp_path: Path) -> None:
     assert done.stdout.split() == ["nobody", "nobody", pwd.getpwnam("nobody").pw_dir]
 
 
-def test_what_runs_on_a_host_of_a_full_wire_stays_on_its_core_and_so_does_the_wire() -> None:
+def test_what_runs_on_a_host_stays_on_its_core_where_hosts_on_a_wire_fill_the_machine() -> None:
     need_testbed()
     usable = sorted(os.sched_getaffinity(0))
     with Testbed.up(len(usable), parse_link("wire", rate="1Gbit")) as bed:
