@@ -123,7 +123,7 @@ class World:
     @property
     def size(self) -> int: ...
     @property
-    def shares_cores(self) -> bool:
+    def is_behind(self) -> bool:
         """Whether a rank's clock may show what it has posted only later: yield and step first."""
     def post(self, rank: int, op: WorldOp) -> int:
         """Post an operation; a send or receive returns its request, anything else 0."""
@@ -208,7 +208,7 @@ class World:
     def begun_ps(self, rank: int) -> int:
         """Return when a rank first had a core: 0, or later where it shares cores and another came before."""
     def now_ps(self, rank: int) -> int:
-        """Return a rank's clock; see `shares_cores`."""
+        """Return a rank's clock; see `is_behind`."""
     def blocked(self) -> list[tuple[int, str, str, int]]:
         """Return who waits, for what, in which call, at which site."""
     def blocked_since_ps(self) -> list[tuple[int, int]]:

@@ -395,6 +395,14 @@ class LoopedCall(_Strict):
         return value
 
 
+class Interrupt(_Strict):
+    """What a message that comes from another host takes of its receiver's core while that computes."""
+
+    takes_us: Figure
+    """The shortest message, and the envelope of one that waits for its receiver."""
+    per_byte_ns: Figure
+
+
 class State(Costs):
     """What messages cost in one state of the host, told from the others by how far apart the ranks are."""
 
@@ -412,6 +420,8 @@ class Layer(Costs):
     states: tuple[State, ...] = ()
     sharing: Sharing | None = None
     """Absent where it was not measured: `Host.idle` and `Host.quantum_ms` hold then."""
+    interrupt: Interrupt | None = None
+    """Absent where it was not measured: within a host."""
     first: Annotated[tuple[FirstCall, ...], Field(max_length=MOST_FIRST)] = ()
     """What first calls take, each sum of those it is named in; absent where it was not measured."""
     looped: Annotated[tuple[LoopedCall, ...], Field(max_length=MOST_FIRST)] = ()

@@ -199,11 +199,11 @@ impl<'a> Simulator<'a> {
         let eager_below =
             layers().filter_map(|layer| layer.rendezvous_from).map(Bytes::get).min().unwrap_or(u64::MAX);
         let call_ps = model.intra.call.as_ps();
-        let shares_cores = (0..world.size()).any(|rank| world.shares_cores(rank));
+        let is_behind = (0..world.size()).any(|rank| world.is_behind(rank));
         let started = options.given.launched;
         let given = Given {
             ranks: world.size(),
-            shares_cores: u32::from(shares_cores),
+            is_behind: u32::from(is_behind),
             eager_below,
             call_ps,
             ..options.given

@@ -12,6 +12,8 @@ pub(crate) const DATA: Tag = Tag(1);
 const SLICES: Span = Span::from_ps(12_000_000_000);
 /// Who has not had the core for so long has lost it to another rank, and not to an interrupt.
 const AWAY: Span = Span::from_ps(300_000_000);
+/// Between two looks at the clock nothing else takes so long but what interrupts the rank.
+const DETOUR: Span = Span::from_ps(1_000_000);
 
 /// A measuring loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +32,8 @@ pub enum Kind {
     SendBusy,
     /// Time inside the receive of a message that came during a pause before it.
     RecvBusy,
+    /// What a message that comes takes of a rank that computes, which sees when it has not gone on.
+    Interrupt,
     /// A call that moves nothing.
     Call,
     /// [`Kind::Echo`] of two ranks on one core.
@@ -42,13 +46,14 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Echo,
         Self::TwoWrite,
         Self::Stream,
         Self::Prtt,
         Self::SendBusy,
         Self::RecvBusy,
+        Self::Interrupt,
         Self::Call,
         Self::OneCore,
         Self::Slice,
@@ -64,6 +69,7 @@ impl Kind {
             Self::Prtt => "prtt",
             Self::SendBusy => "send_busy",
             Self::RecvBusy => "recv_busy",
+            Self::Interrupt => "interrupt",
             Self::Call => "call",
             Self::OneCore => "one_core",
             Self::Slice => "slice",
@@ -86,7 +92,12 @@ impl Kind {
 
     /// Whether only part of an iteration is timed, by two readings of the clock around it.
     pub const fn timed_inside(self) -> bool {
-        matches!(self, Self::SendBusy | Self::RecvBusy | Self::Slice | Self::Beside)
+        matches!(self, Self::SendBusy | Self::Slice | Self::Beside) || self.receives_late()
+    }
+
+    /// Whether rank 0 is outside the library when the message comes that it has asked for.
+    pub(crate) const fn receives_late(self) -> bool {
+        matches!(self, Self::RecvBusy | Self::Interrupt)
     }
 
     /// Whether both ranks are on one core for it.
@@ -134,7 +145,7 @@ impl Iteration {
             Kind::Stream => (self.messages * bytes, 1),
             Kind::Prtt => (self.messages * bytes, bytes),
             Kind::SendBusy => (bytes, 1),
-            Kind::RecvBusy => (1, bytes),
+            Kind::RecvBusy | Kind::Interrupt => (1, bytes),
             Kind::Call | Kind::Slice => (0, 0),
             Kind::Beside => (1, 1),
         }
@@ -150,6 +161,20 @@ pub(crate) fn pause(comm: &impl Comm, delay: Span) {
             std::hint::spin_loop();
         }
     }
+}
+
+/// How much of so long a time this rank has not had its core for: detours (Beckman et al. 2006).
+fn lost(comm: &impl Comm, of: Span) -> Span {
+    let begun = comm.now().as_ps();
+    let (mut last, mut lost) = (begun, 0);
+    while last - begun < of.as_ps() {
+        let now = comm.now().as_ps();
+        if now - last > DETOUR.as_ps() {
+            lost += now - last;
+        }
+        last = now;
+    }
+    Span::from_ps(lost)
 }
 
 /// How long this rank keeps its core before another one that computes there has it.
@@ -220,6 +245,12 @@ pub(crate) async fn lead<C: Comm>(
             let before = comm.now().as_ps();
             comm.recv(from, tag, &mut buffers.back[..bytes]).await?;
             return Ok(Span::from_ps(comm.now().as_ps() - before));
+        }
+        Kind::Interrupt => {
+            comm.send(peer, DATA, &buffers.out[..1]).await?;
+            let lost = lost(comm, delay);
+            comm.recv(from, tag, &mut buffers.back[..bytes]).await?;
+            return Ok(lost);
         }
         Kind::Call => comm.exchange(&[], &mut []).await?,
         Kind::Slice => return Ok(kept(comm)),
@@ -323,7 +354,7 @@ pub(crate) async fn follow<C: Comm>(
             comm.recv(from, tag, &mut buffers.back[..bytes]).await?;
             comm.send(peer, DATA, &buffers.out[..1]).await?;
         }
-        Kind::RecvBusy => {
+        Kind::RecvBusy | Kind::Interrupt => {
             comm.recv(from, tag, &mut buffers.back[..1]).await?;
             comm.send(peer, DATA, &buffers.out[..bytes]).await?;
         }

@@ -13,7 +13,7 @@ pub struct Step<K = Kind> {
     pub bytes: Bytes,
     /// Messages an iteration, at least 1 (used by stream and prtt).
     pub messages: u32,
-    /// The pause between the messages of prtt, and before the receive of recv_busy, where zero
+    /// The pause between the messages of prtt, and before the receive of recv_busy and interrupt, where zero
     /// lets the leader choose.
     pub delay: Span,
     /// Iterations before the first sample, after the first iteration of all.

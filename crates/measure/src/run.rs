@@ -39,7 +39,7 @@ pub struct Settings {
 pub struct Samples {
     /// Iterations a sample.
     pub batch: u32,
-    /// The pause before each timed receive of recv_busy, zero for every other loop.
+    /// The pause before each receive of recv_busy and interrupt, zero for every other loop.
     pub pause: Span,
     /// Time of the very first iteration, not among the samples. `None` only if there are none, all
     /// attempts having been lost.
@@ -162,7 +162,7 @@ impl Leader {
             delay: step.delay,
             worked: self.settings.worked,
         };
-        if step.kind == Kind::RecvBusy {
+        if step.kind.receives_late() {
             if step.delay == Span::ZERO {
                 let round_trip = match self.round_trips.get(&bytes) {
                     Some(&known) => known,

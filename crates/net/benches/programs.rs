@@ -45,6 +45,7 @@ fn model() -> Model {
         fetch_unchanged: None,
         unexpected_copy: None,
         last_packet: None,
+        interrupt: None,
     };
     let node = NodeModel {
         cores: RANKS,

@@ -96,6 +96,7 @@ fn model(ranks: u32, cores: u32) -> Model {
         fetch_unchanged: None,
         unexpected_copy: Some(curve(20_000, 30)),
         last_packet: None,
+        interrupt: None,
     };
     Model {
         nodes: vec![NodeModel {

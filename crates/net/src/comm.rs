@@ -288,7 +288,7 @@ pub struct SimComm {
     process: u32,
     size: u32,
     /// Whether operations may have to wait for a core, so that the clock shows them only later.
-    shares_cores: bool,
+    is_behind: bool,
     /// Whether it is one of a local network, where a request may come to nothing.
     is_local: bool,
     place: Rc<Place>,
@@ -309,11 +309,11 @@ impl SimComm {
 
     fn made(rank: u32, size: u32, place: Rc<Place>, shared: Rc<Shared>) -> Self {
         let number = place.number(rank);
-        let (shares_cores, is_local) = {
+        let (is_behind, is_local) = {
             let world = shared.world.borrow();
-            (world.shares_cores(number), matches!(*world, Ranks::Local(_)))
+            (world.is_behind(number), matches!(*world, Ranks::Local(_)))
         };
-        Self { rank, process: place.first + number, size, shares_cores, is_local, place, shared }
+        Self { rank, process: place.first + number, size, is_behind, is_local, place, shared }
     }
 
     /// Ends the rank: whether that was allowed.
@@ -469,7 +469,7 @@ impl SimComm {
         }
         let cost = Span::from_ps(price.unwrap_or(0).saturating_mul(work.count));
         let posted = self.post(Op::Compute(cost));
-        self.shares_cores && posted.is_ok() && self.post(Op::Yield).is_ok()
+        self.is_behind && posted.is_ok() && self.post(Op::Yield).is_ok()
     }
 
     /// Sends a message, and returns when the sender may go on in this mode.

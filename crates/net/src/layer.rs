@@ -119,6 +119,9 @@ pub struct Layer {
     /// L once the last packet of a message of several has crossed a network, by the message's length, beside the
     /// overheads of a message of one packet; where `None`, that of such a message.
     pub last_packet: Option<Curve>,
+    /// What a message that comes from another host takes of its receiver's core while that computes: interrupts and
+    /// the kernel's work on it.
+    pub interrupt: Option<Curve>,
 }
 
 /// What a message of one length costs.
@@ -229,6 +232,13 @@ impl Layer {
         self.unexpected_copy.as_ref().map_or(0, |curve| u64::try_from(curve.at(bytes)).unwrap_or(0))
     }
 
+    /// What a message takes of a receiver that computes, picoseconds.
+    #[inline]
+    #[must_use]
+    pub fn interrupt_ps(&self, bytes: u64) -> u64 {
+        self.interrupt.as_ref().map_or(0, |curve| u64::try_from(curve.at(bytes)).unwrap_or(0))
+    }
+
     /// What a message of `bytes` costs.
     #[must_use]
     pub fn costs(&self, bytes: u64) -> Costs {
@@ -282,6 +292,7 @@ mod tests {
             fetch_unchanged: None,
             unexpected_copy: None,
             last_packet: None,
+            interrupt: None,
         }
     }
 

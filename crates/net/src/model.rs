@@ -11,9 +11,9 @@
 //! ```
 //!
 //! with `LAYER` as `{"call_ps", "overhead_send", "overhead_recv", "latency", "gap",
-//! "rendezvous_from_bytes", "fetch", "fetch_unchanged", "unexpected_copy", "last_packet"}`; each curve is a list of
+//! "rendezvous_from_bytes", "fetch", "fetch_unchanged", "unexpected_copy", "last_packet", "interrupt"}`; each curve is a list of
 //! `{"from_bytes", "base_ps", "per_byte_fs"}` with `from_bytes` ascending from 0. `rendezvous_from_bytes`, `fetch`,
-//! `fetch_unchanged`, `unexpected_copy` and `last_packet` may be null or absent. Numbers are integers. A node may have
+//! `fetch_unchanged`, `unexpected_copy`, `last_packet` and `interrupt` may be null or absent. Numbers are integers. A node may have
 //! a `name`, which programs are told where there is no other node, and nothing here depends on.
 
 use std::sync::Arc;
@@ -177,7 +177,7 @@ const BEYOND_KEYS: &str = "calls ps";
 const NODE_KEYS: &str = "name cores cores_of idle quantum_ps turn_ps fair offers tick_ps least_ps";
 const LINK_KEYS: &str = "rate_bit_s delay_ps message_bytes";
 const LAYER_KEYS: &str = "call_ps overhead_send overhead_recv latency gap rendezvous_from_bytes fetch \
-    fetch_unchanged unexpected_copy last_packet";
+    fetch_unchanged unexpected_copy last_packet interrupt";
 const SEGMENT_KEYS: &str = "from_bytes base_ps per_byte_fs";
 /// A day, far below the end of the clock: no sum of a few of them overflows.
 const LONGEST_PS: u64 = 86_400_000_000_000_000;
@@ -348,7 +348,7 @@ fn read_network(at: &At<'_>, nodes: usize) -> Result<NetworkModel, PlanError> {
 fn read_layer(at: &At<'_>) -> Result<Layer, PlanError> {
     let fields = at.object(LAYER_KEYS)?;
     let (unexpected, last) = (fields.optional("unexpected_copy"), fields.optional("last_packet"));
-    let rendezvous = fields.optional("rendezvous_from_bytes");
+    let (rendezvous, interrupt) = (fields.optional("rendezvous_from_bytes"), fields.optional("interrupt"));
     let (fetch, unchanged) = (fields.optional("fetch"), fields.optional("fetch_unchanged"));
     Ok(Layer {
         call: Span::from_ps(fields.get("call_ps")?.integer(0, LONGEST_PS)?),
@@ -361,6 +361,7 @@ fn read_layer(at: &At<'_>) -> Result<Layer, PlanError> {
         fetch_unchanged: unchanged.map(|at| read_curve(&at, Sign::NeverNegative)).transpose()?,
         unexpected_copy: unexpected.map(|at| read_curve(&at, Sign::NeverNegative)).transpose()?,
         last_packet: last.map(|at| read_curve(&at, Sign::Any)).transpose()?,
+        interrupt: interrupt.map(|at| read_curve(&at, Sign::NeverNegative)).transpose()?,
     })
 }
 

@@ -102,8 +102,8 @@ impl World {
     }
 
     #[getter]
-    fn shares_cores(&self) -> bool {
-        (0..self.inner.size()).any(|rank| self.inner.shares_cores(rank))
+    fn is_behind(&self) -> bool {
+        (0..self.inner.size()).any(|rank| self.inner.is_behind(rank))
     }
 
     /// Keeps what ranks ask and are answered from now on.

@@ -17,6 +17,7 @@ from wiretwin.faults import explain
 from wiretwin.fit import cluster, first, loggp, looped
 from wiretwin.fit.curve import curve_figures
 from wiretwin.fit.given import check_samples
+from wiretwin.fit.interrupt import interrupt
 from wiretwin.fit.loggp import Endpoint, Launches, Line
 from wiretwin.fit.onestate import differ
 from wiretwin.fit.segments import MIN_SIZES, Piece, fit_segments
@@ -173,6 +174,7 @@ def fit(
         own = samples.filter(pl.col("layer") == name)
         beside = {
             "sharing": sharing(own, layer, confidence, between="between" in facts),
+            "interrupt": interrupt(rows, layer.rendezvous_from_bytes, confidence),
             "first": first.first_calls(own, confidence),
             "looped": called[name],
         }

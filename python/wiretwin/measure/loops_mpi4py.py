@@ -290,6 +290,28 @@ class RecvBusy(Loop):
             comm.Send(out, dest=0)
 
 
+class Interrupt(RecvBusy):
+    """How long a rank that computes loses its core for while a message comes: its looks at the clock tell."""
+
+    def lead(self, samples: int, batch: int) -> list[int]:
+        comm, into, token, pause = self.comm, self.into, self.small_out, self.pause_ns
+        values = []
+        for _ in range(samples):
+            total = 0
+            for _ in range(batch):
+                comm.Send(token, dest=1)
+                last = now()
+                until = last + pause
+                while last < until:
+                    this = now()
+                    if this - last > DETOUR_NS:
+                        total += this - last
+                    last = this
+                comm.Recv(into, source=1)
+            values.append(total)
+        return values
+
+
 class Fetch(Loop):
     """The time inside the receive call of a message whose sender has just written it and then left.
 
@@ -474,6 +496,7 @@ LOOPS: dict[str, type[Loop]] = {
     "call": Call,
     "send_busy": SendBusy,
     "recv_busy": RecvBusy,
+    "interrupt": Interrupt,
     "fetch": Fetch,
     "one_core": OneCore,
     "slice": Slice,
@@ -494,5 +517,7 @@ SLICES_NS = 12_000_000
 """A slice is looked for so long: the other's and one's own, with the usual tick of 4 ms, and half as much."""
 AWAY_NS = 300_000
 """Who has not had the core for so long has lost it to another rank, and not to an interrupt."""
+DETOUR_NS = 1_000
+"""Between two looks at the clock nothing else takes so long but what interrupts the rank."""
 HANDED_ON = 200
 """So often a rank hands its core on to let the other one get on: each time that one looks at least once."""

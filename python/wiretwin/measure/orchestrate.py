@@ -32,6 +32,7 @@ from wiretwin.process import no_longer_than
 from wiretwin.results import Clock, Launch, Result, Stop
 from wiretwin.stacks import Session, StackError
 from wiretwin.stacks.layers import Configuration
+from wiretwin.stacks.word import INTERRUPT
 
 __all__ = ["Event", "Plan", "run"]
 
@@ -487,13 +488,14 @@ def _schedule(plan: Plan, state: _State, asked: _Asked) -> list[Step]:
             settled=settled,
             delays_ns=state.loads_ns,
         )
+    offered = state.configuration.loops
     return steps(
         plan.sizes,
         plan.purpose,
         seconds=asked.steps_s,
         short=short,
         max_bytes=most,
-        loops=state.configuration.loops,
+        loops=offered if len(plan.place.hosts) > 1 else offered - {INTERRUPT},
         delays_ns=state.delays_ns,
         settled={size for size in settled if isinstance(size, int)},
         whole=asked.whole,

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from wiretwin.errors import InputError
 from wiretwin.quantity import MAX_SIZE, parse_size
+from wiretwin.stacks.word import INTERRUPT
 
 __all__ = [
     "DEFAULT_SIZES",
@@ -173,6 +174,9 @@ FIRST_STEP = Step(FIRST, 0, warmup=0, min_samples=1, max_samples=1, batch=1)
 TWO_WRITE_SIZES = (64, 1024)
 """The two-write loop is run at the sizes nearest to these: its question is not how its time grows but
 whether it stalls (Nagle's algorithm against delayed acknowledgements), at 40 ms an iteration."""
+INTERRUPTING = (4, 1024, 8192)
+"""So is ``interrupt``: what a message takes of who computes is a line, and long ones wait for their
+receiver."""
 STREAM_WINDOW = 1 << 20
 """Bytes that one ``stream`` sample moves at least, unless that takes over `STREAM_MESSAGES` messages."""
 STREAM_MESSAGES = 64
@@ -243,7 +247,7 @@ def steps(
         Message sizes in bytes; those above `max_bytes` are left out.
     purpose
         ``curves``: ``echo`` at each size, ``two_write`` at two. ``fit``: besides, ``call``, at the smallest
-        size those of ranks on one core, before all ``first``, at every
+        size those of ranks on one core, before all ``first``, at three ``interrupt``, at every
         second size ``send_busy``, ``recv_busy``, ``fetch`` and ``stream``, at every fourth ``prtt``. Above
         `QUICK_BYTES` it is every fourth and the largest: there a step takes what it must, whatever its share.
         A short launch has ``stream`` at half of these sizes, where they are many.
@@ -272,11 +276,17 @@ def steps(
         others += [("two_write", size, 1, 0) for size in sorted(nearest)]
     if purpose == "fit" and usable and whole:
         coarse = _coarse(usable)
+        quick = [size for size in usable if size <= QUICK_BYTES]
         others.append(("call", 0, 1, 0))
         for size in coarse:
             others += [("send_busy", size, 1, 0), ("recv_busy", size, 1, 0)]
             if loops is not None and "fetch" in loops:
                 others.append(("fetch", size, 1, 0))
+        if loops is not None and INTERRUPT in loops:
+            near = (
+                {min(quick, key=lambda size: abs(size - wanted)) for wanted in INTERRUPTING} if quick else ()
+            )
+            others += [(INTERRUPT, size, 1, 0) for size in sorted(near)]
         for size in _streamed(coarse) if short else coarse:
             messages = max(4, min(STREAM_MESSAGES, STREAM_WINDOW // size))
             others.append(("stream", size, messages, 0))

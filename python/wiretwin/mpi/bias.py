@@ -18,6 +18,7 @@ class _Recorder:
     """A world in which nothing happens, and a source that notes what it is told."""
 
     placement = (0,)
+    apart = False
     size = 1
     away = None
     bias_ns = 0

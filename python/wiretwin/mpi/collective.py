@@ -450,8 +450,11 @@ class Collectives:
     ) -> Any:
         """Prepare Reduce (root >= 0), Allreduce, Scan or Exscan (root -1)."""
         kept: list[tuple[Buffer | None, Datatype]] = []
+        apart = False
 
         def prepare(rank: Rank, me: int) -> tuple[Any, int, int]:
+            nonlocal apart
+            apart = rank.runtime.apart
             if collective == "reduce":
                 self._root(root)
             receiver = simple(recvbuf, True, 0, 0) if root < 0 or me == root else None
@@ -481,7 +484,7 @@ class Collectives:
 
         def plan(me: int, _: int, nbytes: int) -> Rounds:
             unit = max(kept[0][1].Get_size(), 1)
-            return rounds(collective, me, len(self._ranks), root, nbytes, unit, op._commute)
+            return rounds(collective, me, len(self._ranks), root, nbytes, unit, op._commute, apart)
 
         return prepare, plan, finish, reduce
 

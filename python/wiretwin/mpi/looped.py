@@ -225,7 +225,10 @@ def _run(
     world = _core.World(2, model_json, seed=1, timeline=False)
     opened = world if recorder is None else recorder.open(world)
     away = Away() if isinstance(recorder, Solo) else None
-    runtime = Runtime(opened, 2, [0, 0], ["host"], source, away, bias_ns=0)
+    placement = json.loads(model_json)["placement"]
+    hosts = [f"node{host}" for host in range(max(placement) + 1)]
+    runtime = Runtime(opened, 2, placement, hosts, source, away, bias_ns=0)
+    runtime.apart = len(hosts) == 2
     if recorder is not None:
         recorder.furnish(runtime)
         runtime.only = recorder.only

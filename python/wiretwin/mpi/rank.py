@@ -290,7 +290,7 @@ class Rank:
         if self.dead:
             raise greenlet.GreenletExit
         self._between(name, measured, None)
-        if self.runtime.shared_cores:
+        if self.runtime.behind:
             # How long the computation took depends on the others: wait until the world knows.
             self.post(self.index, ("yield",))
             self.suspend()

@@ -11,6 +11,9 @@ Step = tuple[str, int, int, int]
 
 Rounds = list[list[Step]]
 
+_DOUBLED_BYTES = 8
+"""Up to here an ``Allreduce`` of ranks on hosts of their own goes by recursive doubling."""
+
 
 @lru_cache(maxsize=4096)
 def rounds(
@@ -21,12 +24,22 @@ def rounds(
     nbytes: int,
     unit: int = 1,
     commutative: bool = True,
+    apart: bool = False,
 ) -> Rounds:
-    """Return the rounds of one rank, by the algorithm the core picks for the size."""
+    """Return the rounds of one rank, by the algorithm the core picks for the size.
+
+    Where the ranks are `apart`, each on a host of its own, it is for an ``Allreduce`` the one that MPICH 4
+    and 5 pick by the rules in their library, which know no other length. Within a host they have other ways,
+    of the device.
+    """
     if size == 1:
         return []
+    algorithm = "auto"
+    if apart and collective == "allreduce" and commutative and nbytes > _DOUBLED_BYTES:
+        pieces = nbytes // unit >= 1 << (size.bit_length() - 1)
+        algorithm = "reduce_scatter_allgather" if pieces else "recursive_doubling"
     return _core.schedule(
-        collective, "auto", rank, size, max(root, 0), nbytes, unit=unit, commutative=commutative
+        collective, algorithm, rank, size, max(root, 0), nbytes, unit=unit, commutative=commutative
     )
 
 

@@ -312,8 +312,10 @@ class Runtime:
     put: Callable[[RankView], None]
     views: Sequence[RankView]
     exits: list[tuple[int, int, str]]
-    shared_cores = False
-    """Whether some node has more ranks than cores."""
+    apart = False
+    """Whether each rank has a host of its own, as a twin describes it."""
+    behind = False
+    """Whether what a rank has posted may not show in its clock yet."""
 
     def _failed(self, rank: Rank, error: Exception, trace: types.TracebackType | None) -> None:
         self.statuses[rank.index] = 1
@@ -597,7 +599,8 @@ def _execute(
             recorder.furnish(runtime)
             runtime.only = recorder.only
         runtime.exits = []
-        runtime.shared_cores = world.shares_cores
+        runtime.behind = world.is_behind
+        runtime.apart = "local" not in model and len(set(placement)) == ranks > 1
         for rank, view in zip(runtime.ranks, views, strict=True):
             runtime.start(rank, code, view)
         if away is None:  # a rank alone is measured, and pays for collections as a real one does

@@ -25,7 +25,9 @@ _ROUNDS = 3
 what is left is found so often."""
 
 
-def beyond_messages(layer: Layer, model: Mapping[str, Any], *, crowded: int = 0) -> dict[str, Any]:
+def beyond_messages(
+    layer: Layer, model: Mapping[str, Any], *, crowded: int = 0, between: bool = False
+) -> dict[str, Any]:
     """Return what a model has of it: nothing where loops were not measured.
 
     Parameters
@@ -37,17 +39,22 @@ def beyond_messages(layer: Layer, model: Mapping[str, Any], *, crowded: int = 0)
     crowded
         How many ranks share cores, if any do. Calls whose loops were measured on one core, by two ranks, take
         what these lack there more than on two, in each of their rounds.
+    between
+        Whether the loops were run between two hosts.
     """
     if not layer.looped:
         return {}
     takes = tuple((one.kind, 1e3 * one.takes_us.value) for one in layer.looped)
     two = {"cores": 2, "idle": "spin", "quantum_ps": 4_000_000_000}
-    loops = {**model, "placement": [0, 0]}
-    beyond_ps = dict(_beyond_ps(json.dumps(loops | {"nodes": [two]}, sort_keys=True), takes, ()))
+    loops = {**model, "placement": [0, 0], "nodes": [two]}
+    if between:
+        loops |= {"placement": [0, 1], "nodes": [two, two], "inter": model["intra"]}
+    beyond_ps = dict(_beyond_ps(json.dumps(loops, sort_keys=True), takes, ()))
     shared = tuple((one.kind, 1e3 * one.one_core_us.value) for one in layer.looped if one.one_core_us)
     (node,) = model["nodes"]
     if crowded and shared and node["idle"] == "yield":
-        alone = json.dumps(loops | {"nodes": [node | {"cores": 1}]}, sort_keys=True)
+        on_one = {"placement": [0, 0], "nodes": [node | {"cores": 1}]}
+        alone = json.dumps(loops | on_one, sort_keys=True)
         for kind, ps in _beyond_ps(alone, shared, tuple(beyond_ps.items())):
             beyond_ps[kind] += max(0, ps - beyond_ps[kind]) * _rounds(kind, crowded)
     return _with(beyond_ps)

@@ -107,6 +107,8 @@ EDITIONS = {
     "measured, and its last packet waits for those before it",
     22: "hosts that fill the cores of a testbed's machine have one each, what the wire does for a message "
     "never falls on the core of its sender, and a turn on a core has none of the network's time in it",
+    23: "between hosts, messages that come take what they were measured to take of their receiver's core, "
+    "and a long Allreduce of ranks on hosts of their own goes as MPICH's rules say",
 }
 """What of a prediction each edition of the model has changed; a change of what is priced makes a new one."""
 EDITION = max(EDITIONS)

@@ -16,7 +16,7 @@ from wiretwin.errors import InputError
 from wiretwin.model import LocalNetwork, Network, read_network
 from wiretwin.predict.calls import beyond_messages
 from wiretwin.predict.hosts import free_model, less_network
-from wiretwin.twin import Costs, Host, Layer, Quantity, Segment, Sharing, Twin
+from wiretwin.twin import Costs, Host, Interrupt, Layer, Quantity, Segment, Sharing, Twin
 
 #: The layer that real mpi4py programs run on here.
 LAYER = "mpi4py/mpich"
@@ -400,7 +400,9 @@ class Site:
                 of = twin.layer(layer)
                 crowded = together if self.network is None and together > twin.host.cores else 0
                 alike = single_host(twin, layer, crowded or 2)
-                model |= first_calls(of, side) | beyond_messages(of, alike, crowded=crowded)
+                model |= first_calls(of, side) | beyond_messages(
+                    of, alike, crowded=crowded, between=twin.host.between is not None
+                )
         if self.network is None:
             return model
         hosts = -(-self.ranks // self.ranks_per_host)
@@ -411,6 +413,8 @@ class Site:
         inter = model["intra"]
         if twin is not None and twin.host.network is not None:
             inter = less_network(inter, _between(twin.host.network))
+        if twin is not None and (interrupt := twin.layer(layer).interrupt) is not None:
+            inter = {**inter, "interrupt": _interrupt(interrupt, side)}
         return model | {
             "nodes": nodes,
             "placement": [rank // self.ranks_per_host for rank in range(self.ranks)],
@@ -469,6 +473,12 @@ def _on_one_machine(node: dict[str, Any], hosts: int, all_hosts: int) -> list[di
         return [node, *[{**node, "cores_of": 0}] * (hosts - 1)]
     own = {**node, "cores": 1}
     return [own if host < cores else {**own, "cores_of": host % cores} for host in range(hosts)]
+
+
+def _interrupt(found: Interrupt, side: Side) -> list[dict[str, int]]:
+    """Return what a message that comes takes of a receiver that computes, as the model has it."""
+    base, rate = (getattr(figure, side) for figure in (found.takes_us, found.per_byte_ns))
+    return [{"from_bytes": 0, "base_ps": round(1e6 * base), "per_byte_fs": round(1e6 * rate)}]
 
 
 def _between(network: str) -> Network:

@@ -14,6 +14,7 @@ __all__ = [
     "COMPILED",
     "FETCH",
     "FIRST",
+    "INTERRUPT",
     "LOAD",
     "NONBLOCKING",
     "OF_MPI_2_2",
@@ -30,7 +31,9 @@ __all__ = [
 
 COMPILED = (sys.executable, "-P", "-m", "wiretwin.probe")
 """The command of a compiled probe."""
-ALL_LOOPS = frozenset({"echo", "two_write", "stream", "prtt", "send_busy", "recv_busy", "call"})
+INTERRUPT = "interrupt"
+"""A loop of two ranks that live on two hosts."""
+ALL_LOOPS = frozenset({"echo", "two_write", "stream", "prtt", "send_busy", "recv_busy", "call", INTERRUPT})
 """The loops of two ranks that every probe has."""
 FETCH = frozenset({"fetch"})
 """Besides, for a probe whose library can send without waiting."""

@@ -78,6 +78,7 @@ def test_every_layer_runs_every_loop(name: str) -> None:
         "two_write",
         "send_busy",
         "recv_busy",
+        "interrupt",
         *sorted(LAYERS[name].loops - ALL_LOOPS - TOGETHER - FIRST),
     ]
     schedule = [quick(loop) for loop in loops]

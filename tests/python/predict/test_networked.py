@@ -17,7 +17,7 @@ from wiretwin.predict.hosts import free_model, less_network
 from wiretwin.predict.model import Site, single_host
 from wiretwin.predict.named import NAMED, run_simulated
 from wiretwin.predict.predict import predict
-from wiretwin.twin import Twin
+from wiretwin.twin import Figure, Interrupt, Twin
 
 MPI = "mpi4py/mpich"
 
@@ -209,6 +209,64 @@ def test_hosts_of_a_testbed_share_the_cores_of_one_machine() -> None:
     }
     # Eight ranks on two cores compute in turns.
     assert took["testbed"] > 3 * took["star"]
+
+
+#: One message of 1000 bytes for a rank that computes until long after it has come.
+LATE = """
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+buffer = bytearray(1000)
+if comm.rank == 0:
+    comm.Send(buffer, dest=1)
+else:
+    for _ in range(3):
+        MPI.Wtime()
+    comm.Recv(buffer, source=0)
+"""
+
+
+def test_a_message_interrupts_who_computes_on_another_host_alone(tmp_path: Path) -> None:
+    twin = Twin.parse(TWIN)
+
+    def figure(value: float) -> Figure:
+        return Figure(value=value, low=0.9 * value, high=1.1 * value, launches=3, samples=9)
+
+    line = Interrupt(takes_us=figure(2.0), per_byte_ns=figure(1.0))
+    layer = twin.layer(MPI).model_copy(update={"interrupt": line})
+    interrupts = twin.model_copy(update={"layers": {**twin.layers, MPI: layer}})
+    assert Site.of(2).model(interrupts, MPI) == Site.of(2).model(twin, MPI)
+    assert "interrupt" not in Site.of(2, "star:rate=1Gbit/s").model(twin, MPI)["inter"]
+    (segment,) = Site.of(2, "star:rate=1Gbit/s").model(interrupts, MPI, "high")["inter"]["interrupt"]
+    assert segment == {"from_bytes": 0, "base_ps": 2_200_000, "per_byte_fs": 1_100_000}
+    script = tmp_path / "script.py"
+    script.write_text(LATE)
+    taken = [
+        predict(script, twin=one, ranks=2, network="star:rate=1Gbit/s", compute_ps=10**9).seconds.value
+        for one in (twin, interrupts)
+    ]
+    assert taken[1] - taken[0] == pytest.approx(3e-6, abs=1e-9)
+
+
+#: A sum of so many numbers.
+SUM = """
+import sys
+from mpi4py import MPI
+import numpy as np
+mine, total = np.ones(int(sys.argv[1])), np.zeros(int(sys.argv[1]))
+MPI.COMM_WORLD.Allreduce(mine, total)
+assert (total == MPI.COMM_WORLD.size).all()
+"""
+
+
+@pytest.mark.parametrize(("numbers", "messages"), [(1, 1), (2, 2), (100, 2)])
+def test_a_sum_between_hosts_goes_as_mpichs_rules_say(tmp_path: Path, numbers: int, messages: int) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SUM)
+    network = "back-to-back:rate=1Gbit/s,delay=1ms"
+    found = predict(script, [str(numbers)], twin="nothing", ranks=2, network=network, compute_ps=0)
+    assert found.seconds.value == pytest.approx(messages * 1e-3, rel=0.02)
+    within = predict(script, [str(numbers)], twin=Twin.parse(TWIN), ranks=2, compute_ps=0)
+    assert within.seconds.value < 1e-4
 
 
 def test_senders_to_one_rank_share_its_line(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from wiretwin.predict.live import Job, run_interleaved
 from wiretwin.predict.model import layer_model
 from wiretwin.predict.predict import Forecast
 from wiretwin.predict.records import InState, Launch, ModelledRank, Range, RealRank, Run, Spread
-from wiretwin.twin import Crossing, State, Twin
+from wiretwin.twin import Costs, Crossing, Layer, State, Twin
 
 NEAR, FAR = (80.0, 95.0), (410.0, 430.0)
 
@@ -211,7 +211,7 @@ def twin_with_states() -> Twin:
     layer = twin.layer("mpi4py/mpich")
     found = []
     for name, crossing, longer in (("near", NEAR, 0.0), ("far", FAR, 50.0)):
-        values = layer.model_dump(exclude={"states", "crossing_ns", "sharing", "first", "looped"})
+        values = layer.model_dump(exclude=set(Layer.model_fields) - set(Costs.model_fields) | {"crossing_ns"})
         for segment in values["latency"]:
             segment["base_ns"] = {"value": 700.0 + longer, "low": 600.0, "high": 800.0}
         found.append(State(**values, name=name, crossing_ns=Crossing(low=crossing[0], high=crossing[1])))

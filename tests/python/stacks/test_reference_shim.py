@@ -67,7 +67,8 @@ def test_every_loop_runs_through_a_shim_as_it_does_without() -> None:
     assert shape(through) == shape(without)
     assert through.hello is not None
     assert through.hello["effective"]["nodelay"] is True
-    assert all(np.min(step["values_ns"]) > 0 for step in through.steps)
+    # Within a host a message takes nothing of who computes.
+    assert all(np.min(step["values_ns"]) > 0 for step in through.steps if step["loop"] != "interrupt")
     assert marked_processes() == {}
 
 

@@ -68,6 +68,19 @@ def test_what_crosses_the_network_is_told_step_by_step(tmp_path: Path) -> None:
 
 
 @pytest.mark.alone
+def test_what_a_message_takes_of_who_computes_is_measured_between_hosts(tmp_path: Path) -> None:
+    need_testbed()
+    out = tmp_path / "result"
+    quick = ("--sizes", "4,64,1024", "--for", "fit", "--budget", "5s")
+    layers = ("--layers", "socket/tcp,mpi4py/mpich")
+    done = wiretwin("measure", "--hosts", "2", *layers, *quick, "-o", str(out))
+    assert done.returncode == 0, done.stderr
+    samples = Result.open(out).samples()
+    lost = samples.filter(samples["loop"] == "interrupt")
+    assert set(lost["layer"]) == {"socket/tcp", "mpi4py/mpich"}
+    assert set(lost["bytes"]) == {4, 1024}
+
+
 def test_a_wire_takes_its_time_for_every_byte(tmp_path: Path) -> None:
     need_wire()
     out = tmp_path / "result"

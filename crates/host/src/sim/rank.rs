@@ -304,7 +304,7 @@ impl Rank {
         self.looks = 0;
         // SAFETY: an atomic of a place inside the mapping.
         let is_passed_over = unsafe { (*self.slot).is_passed_over.load(Ordering::Acquire) != 0 };
-        let is_unsure = self.is_unsure || is_passed_over || self.given.shares_cores != 0;
+        let is_unsure = self.is_unsure || is_passed_over || self.given.is_behind != 0;
         if self.phase == Phase::Inside && is_unsure {
             self.pay();
             self.ask(Ask::new(AskKind::Now));

@@ -42,7 +42,7 @@ pub struct Given {
     /// What each stretch of computation takes, picoseconds; `u64::MAX`: what is measured.
     pub compute_ps: u64,
     /// Whether operations of ranks may have to wait for a core, so that only the simulator knows the time.
-    pub shares_cores: u32,
+    pub is_behind: u32,
     /// How often a library that waits asks in vain before everything that could help it has been tried.
     pub patience: u32,
     /// Whether its windows are in memory that the ranks of a host reach without messages.

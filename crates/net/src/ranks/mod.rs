@@ -87,14 +87,14 @@ impl Ranks {
     /// # Panics
     /// Where there is no such rank.
     #[must_use]
-    pub fn shares_cores(&self, rank: u32) -> bool {
+    pub fn is_behind(&self, rank: u32) -> bool {
         match self {
-            Self::Costs(world) => world.shares_cores(rank),
+            Self::Costs(world) => world.is_behind(rank),
             Self::Local(_) => true,
         }
     }
 
-    /// A rank's own clock; see [`Ranks::shares_cores`].
+    /// A rank's own clock; see [`Ranks::is_behind`].
     ///
     /// # Errors
     /// [`OpError`] where there is no such rank.

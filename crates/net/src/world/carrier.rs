@@ -206,6 +206,7 @@ impl World {
             }
             Some(_) => network.send_direct(sink, now, end, (bytes, made), index),
         }
+        self.announce(index);
         // Before it sends, a rank reads.
         self.network_crossed();
     }

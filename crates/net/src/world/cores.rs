@@ -1,7 +1,7 @@
 //! Ranks that share the cores of their node.
 //!
-//! A node with no more ranks than cores gives each its own, and nothing here concerns it. On another
-//! node, all that its ranks do (computing, sending, taking messages in) is served in time slices,
+//! A node with no more ranks than cores gives each its own, and nothing here concerns it, unless messages that come take
+//! cores from their ranks ([interrupts]). On another node, all that its ranks do (computing, sending, taking messages in) is served in time slices,
 //! round robin, in the order in which ranks became ready. A rank that waits does one of three things.
 //! It polls, and keeps its core until the slice ends. Or it sleeps: it gives the core up at once and queues
 //! again when something concerns it. Or it yields: it looks for messages by [turns] with the others
@@ -13,6 +13,7 @@
 //! yield, where it is part of a turn.
 //!
 //! [turns]: super::turns
+//! [interrupts]: super::interrupts
 
 use std::collections::VecDeque;
 
@@ -29,14 +30,24 @@ use crate::queue::{Epoch, Event};
 /// The shared cores of a world.
 #[derive(Clone, Debug)]
 pub(super) struct Cores {
-    /// By node, its first run queue; `None` where ranks have cores of their own.
-    nodes: Vec<Option<u32>>,
+    /// By node, its run queues; `None` where ranks have cores of their own that nothing takes from them.
+    nodes: Vec<Option<Queues>>,
     queues: Vec<RunQueue>,
     /// Of all run queues, one after the other.
     cores: Vec<Core>,
     sharers: Vec<Sharer>,
     /// Sharers whose client has had its turn.
     kicked: Vec<u32>,
+}
+
+/// The run queues of a node.
+#[derive(Clone, Copy, Debug)]
+struct Queues {
+    first: u32,
+    /// Each is of one core with one rank.
+    alone: bool,
+    /// The ranks that have come.
+    ranks: u32,
 }
 
 /// Ranks that wait for the same cores: all of a node, or one where its ranks yield.
@@ -67,6 +78,8 @@ struct Core {
     sharer: u32,
     slice_end: u64,
     epoch: u32,
+    /// So long the kernel has it.
+    kernel_until: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +93,8 @@ enum Place {
 struct Sharer {
     rank: u32,
     queue: u32,
+    /// It has its core for itself.
+    alone: bool,
     /// Its number among those that take turns on its core.
     member: u32,
     place: Place,
@@ -127,6 +142,8 @@ struct Burn {
     then: Then,
     peer: i32,
     bytes: u64,
+    /// Of what remains, what the kernel has taken from it.
+    interrupted: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -136,20 +153,28 @@ enum Then {
 }
 
 impl Cores {
-    pub(super) fn new(model: &Model, ranks_on: &[u32]) -> Self {
+    /// With `interrupts`, the kernel takes cores from their ranks.
+    pub(super) fn new(model: &Model, ranks_on: &[u32], interrupts: bool) -> Self {
         let mut cores: Vec<Core> = Vec::new();
         let mut queues: Vec<RunQueue> = Vec::new();
         let mut nodes = Vec::new();
         for (node, ranks) in model.nodes.iter().zip(ranks_on) {
-            if *ranks <= node.cores {
+            let alone = *ranks <= node.cores;
+            if alone && !interrupts {
                 nodes.push(None);
                 continue;
             }
-            nodes.push(Some(queues.len() as u32));
-            let (count, each) = if node.idle == Idle::Yield { (node.cores, 1) } else { (1, node.cores) };
+            nodes.push(Some(Queues { first: queues.len() as u32, alone, ranks: 0 }));
+            let yields = node.idle == Idle::Yield && !alone;
+            let (count, each) = match (alone, yields) {
+                (true, _) => (*ranks, 1),
+                (_, true) => (node.cores, 1),
+                _ => (1, node.cores),
+            };
             for _ in 0..count {
                 let (first_core, queue) = (cores.len() as u32, queues.len() as u32);
-                cores.extend((0..each).map(|_| Core { queue, sharer: NONE, slice_end: 0, epoch: 0 }));
+                let core = Core { queue, sharer: NONE, slice_end: 0, epoch: 0, kernel_until: 0 };
+                cores.extend((0..each).map(|_| core));
                 queues.push(RunQueue {
                     first_core,
                     end_core: cores.len() as u32,
@@ -157,9 +182,9 @@ impl Cores {
                     timed: false,
                     queue: VecDeque::new(),
                     quantum: node.quantum.as_ps(),
-                    idle: node.idle,
-                    offers: node.offers,
-                    turns: (node.idle == Idle::Yield)
+                    idle: if alone { Idle::Sleep } else { node.idle },
+                    offers: node.offers && !alone,
+                    turns: yields
                         .then(|| Turns::new(node.turn.as_ps(), node.quantum.as_ps(), node.ticks, node.fair)),
                     next: None,
                 });
@@ -171,13 +196,21 @@ impl Cores {
     /// The sharer number of a rank of this node, `NONE` if it has a core of its own; where ranks yield, it is
     /// dealt to that core of the node.
     pub(super) fn admit(&mut self, rank: u32, node: u32, core: u32) -> u32 {
-        let Some(first) = self.nodes[node as usize] else { return NONE };
-        let yields = self.queues[first as usize].turns.is_some();
-        let queue = if yields { first + core } else { first };
+        let Some(Queues { first, alone, ranks }) = &mut self.nodes[node as usize] else { return NONE };
+        let (number, alone) = (*ranks, *alone);
+        *ranks += 1;
+        let yields = self.queues[*first as usize].turns.is_some();
+        let queue = *first
+            + match (alone, yields) {
+                (true, _) => number,
+                (_, true) => core,
+                _ => 0,
+            };
         let turns = self.queues[queue as usize].turns.as_mut();
         self.sharers.push(Sharer {
             rank,
             queue,
+            alone,
             member: turns.map_or(0, Turns::join),
             place: Place::Off,
             begun: None,
@@ -420,6 +453,33 @@ impl World {
         self.queue.push(first, Event::Slice { queue });
     }
 
+    /// The kernel takes the core of a rank for so long, a message for which has come from another one, and has done with it when
+    /// this says. Where ranks have any of several cores, it takes that on which the rank is, or none.
+    pub(super) fn take_core(&mut self, source: u32, number: u32, takes: u64) -> u64 {
+        let now = self.now;
+        let Cores { queues, sharers, cores, .. } = &mut self.cores;
+        let sharer = &sharers[number as usize];
+        let shared = sharers[source as usize].queue == sharer.queue;
+        let place = if shared { (sharer.queue as usize + 1) % queues.len() } else { sharer.queue as usize };
+        let queue = &queues[place];
+        let core = match sharer.place {
+            Place::On(core) if !shared => core,
+            _ if queue.end_core - queue.first_core > 1 => return now + takes,
+            _ => queue.first_core,
+        };
+        let state = &mut cores[core as usize];
+        state.kernel_until = state.kernel_until.max(now).saturating_add(takes);
+        let until = state.kernel_until;
+        let of_another = state.sharer != number;
+        let burn = sharers.get_mut(state.sharer as usize).and_then(|sharer| sharer.burn.as_mut());
+        if let Some(burn) = burn.filter(|burn| of_another || burn.kind == Kind::Compute) {
+            burn.remaining += takes;
+            burn.interrupted += takes;
+            self.schedule_core(core);
+        }
+        until
+    }
+
     /// Decides what the rank on a core does now.
     fn run_core(&mut self, core: u32) {
         let number = self.cores.cores[core as usize].sharer;
@@ -471,8 +531,17 @@ impl World {
                     }
                     _ => (-1, 0),
                 };
-                let then = Then::Effect(effect);
-                let burn = Burn { remaining: cost, started: self.now, kind, then, peer, bytes };
+                let is_alone = self.cores.sharers[number as usize].alone;
+                let then = match effect {
+                    Effect::Send { message } if is_alone => {
+                        // Its first packet leaves while it works on the others.
+                        self.leave(message, self.now + cost, self.now);
+                        Then::Effect(Effect::Sent { message })
+                    }
+                    effect => Then::Effect(effect),
+                };
+                let burn =
+                    Burn { remaining: cost, started: self.now, kind, then, peer, bytes, interrupted: 0 };
                 self.cores.sharers[number as usize].burn = Some(burn);
                 return Decision::Keeps;
             }
@@ -493,15 +562,24 @@ impl World {
             match self.next_step(rank) {
                 Step::Handle { message, cost } => {
                     let handled = &self.messages[message as usize];
+                    let bytes = handled.bytes;
                     let peer =
                         if handled.source == rank { handled.destination } else { handled.source } as i32;
+                    let pushes = handled.transfer.state() == TransferState::DataUnderWay;
+                    let then = if pushes && self.cores.sharers[number as usize].alone {
+                        self.leave(message, self.now + cost, self.now);
+                        Then::Effect(Effect::None)
+                    } else {
+                        Then::Message(message)
+                    };
                     let burn = Burn {
                         remaining: cost,
                         started: self.now,
                         kind: Kind::Endpoint,
-                        then: Then::Message(message),
+                        then,
                         peer,
-                        bytes: handled.bytes,
+                        bytes,
+                        interrupted: 0,
                     };
                     self.cores.sharers[number as usize].burn = Some(burn);
                     return Decision::Keeps;
@@ -590,14 +668,17 @@ impl World {
         let rank = self.cores.sharers[number].rank;
         let Some(burn) = self.cores.sharers[number].burn else { return };
         let elapsed = now - burn.started;
-        self.spend(rank, elapsed, burn.kind, burn.peer, burn.bytes);
+        let interrupted = burn.interrupted.min(elapsed);
+        self.spend(rank, elapsed - interrupted, burn.kind, burn.peer, burn.bytes);
+        self.spend(rank, interrupted, Kind::Endpoint, -1, 0);
         let member = self.cores.sharers[number].member;
         if let Some(turns) = &mut self.cores.queue_of(core).turns {
             turns.work(member, elapsed);
         }
         let remaining = burn.remaining - elapsed;
         if remaining > 0 {
-            self.cores.sharers[number].burn = Some(Burn { remaining, started: now, ..burn });
+            let interrupted = burn.interrupted - interrupted;
+            self.cores.sharers[number].burn = Some(Burn { remaining, started: now, interrupted, ..burn });
             return;
         }
         self.cores.sharers[number].burn = None;
@@ -606,7 +687,7 @@ impl World {
             Then::Effect(effect) => self.apply(rank, now, now, effect),
             Then::Message(index) => {
                 if self.messages[index as usize].transfer.state() == TransferState::DataUnderWay {
-                    self.push_data(index, now, now);
+                    self.leave(index, now, now);
                 }
                 self.finish_work(rank, index);
             }

@@ -30,6 +30,7 @@ mod account;
 mod blocked;
 mod carrier;
 mod cores;
+mod interrupts;
 mod network;
 mod progress;
 mod state;
@@ -50,6 +51,7 @@ pub use crate::op::{Blocked, Completion, Counts, Found, NameId, Op, OpError, Out
 use crate::op::{LARGEST_TAG, Names};
 use crate::queue::{Event, Queue};
 use cores::Cores;
+use interrupts::Interrupts;
 use network::Network;
 use state::{Asked, Message, NONE, Pair, PairState, Rank, Request, RequestState, State};
 
@@ -70,6 +72,7 @@ pub struct World {
     queue: Queue,
     ranks: Vec<Rank>,
     cores: Cores,
+    interrupts: Option<Box<Interrupts>>,
     egress: Vec<Transmitter>,
     ingress: Vec<Transmitter>,
     network: Option<Network>,
@@ -112,7 +115,8 @@ impl World {
         for node in &model.placement {
             on_node[cores_of(*node) as usize] += 1;
         }
-        let mut cores = Cores::new(&model, &on_node);
+        let interrupts = Interrupts::new(&model);
+        let mut cores = Cores::new(&model, &on_node, interrupts.is_some());
         let mut seated = vec![0u32; model.nodes.len()];
         let seat = |(rank, node): (usize, &u32)| {
             let node = cores_of(*node);
@@ -135,6 +139,7 @@ impl World {
             now: 0,
             queue: Queue::default(),
             cores,
+            interrupts,
             egress: wires.clone(),
             ingress: wires,
             network: model.network.as_ref().map(|network| Network::new(network, pushed, seed)),
@@ -181,8 +186,8 @@ impl World {
         SimTime::from_ps(self.now)
     }
 
-    /// A rank's own clock. On a node with more ranks than cores, operations that have been posted
-    /// but not yet had a core do not show: post a `Yield` and step first.
+    /// A rank's own clock. Operations that have been posted do not show before they are done, where ranks may
+    /// be [behind](World::is_behind): post a `Yield` and step first.
     ///
     /// # Errors
     /// [`OpError::NoSuchRank`].
@@ -201,12 +206,13 @@ impl World {
         Ok(SimTime::from_ps(if sharer == NONE { 0 } else { self.cores.begun(sharer) }))
     }
 
-    /// Whether a rank shares cores with others of its node, there being fewer cores than ranks.
+    /// Whether what a rank has posted may not show in its clock yet: where it shares cores with others, its node
+    /// having fewer of them than ranks, or messages that come take its core from it (`interrupts`).
     ///
     /// # Panics
     /// Where there is no such rank.
     #[must_use]
-    pub fn shares_cores(&self, rank: u32) -> bool {
+    pub fn is_behind(&self, rank: u32) -> bool {
         self.ranks[rank as usize].sharer != NONE
     }
 
@@ -503,6 +509,7 @@ impl World {
                 state.site = site;
             }
             Effect::Send { message } => self.depart(message, at, began),
+            Effect::Sent { message } => self.has_left(message),
             Effect::Post { request } => self.match_receive(request, at),
             Effect::Cancel { request } => {
                 let number = self.cancels.len() as u32;
@@ -735,6 +742,10 @@ enum Effect {
         site: i32,
     },
     Send {
+        message: u32,
+    },
+    /// Of a message that has left when its sender began to work on it: it is done.
+    Sent {
         message: u32,
     },
     Post {

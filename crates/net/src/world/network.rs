@@ -155,6 +155,11 @@ impl Network {
         number
     }
 
+    /// The longest message of one packet, bytes.
+    pub(super) fn payload(&self) -> u64 {
+        self.packets.payload.get()
+    }
+
     /// What is known of a message that has entered, or is about to.
     pub(super) fn way(&mut self, message: u32) -> &mut Way {
         if self.ways.len() <= message as usize {
@@ -262,6 +267,7 @@ impl World {
         let path = &network.media[route.first as usize..route.end as usize];
         network.flows.start(SimTime::from_ps(self.now), path, load, ceiling, index);
         self.network_changed();
+        self.announce(index);
     }
 
     /// Flows have begun or ended: their shares are found when all changes of this instant are in.

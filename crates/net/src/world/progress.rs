@@ -24,8 +24,10 @@ impl World {
     /// Handles one event: `false` if nothing but idle polling is left, for ever.
     pub(super) fn handle(&mut self, event: Event) -> bool {
         match event {
-            Event::Arrive { message } => self.arrive(message),
-            Event::DataArrive { message } => self.data_arrive(message),
+            Event::Arrive { message } if !self.is_held(message, event) => self.arrive(message),
+            Event::DataArrive { message } if !self.is_held(message, event) => self.data_arrive(message),
+            Event::Arrive { .. } | Event::DataArrive { .. } => {}
+            Event::Interrupt { message } => self.interrupt(message),
             Event::Fin { message } => self.fin(message),
             Event::LinkEnter { message } => self.link_enter(message),
             Event::LinkHead { message } => self.link_head(message),
@@ -147,7 +149,7 @@ impl World {
         self.spend(rank, cost, Kind::Endpoint, peer as i32, bytes);
         if pushing {
             let end = self.ranks[rank as usize].clock;
-            self.push_data(index, end, end - cost);
+            self.leave(index, end, end - cost);
         }
     }
 
@@ -181,7 +183,7 @@ impl World {
                 return Step::Handle { message: index, cost };
             }
             if self.messages[index as usize].transfer.state() == TransferState::DataUnderWay {
-                self.push_data(index, self.now, self.now);
+                self.leave(index, self.now, self.now);
             }
             self.finish_work(rank, index);
         }

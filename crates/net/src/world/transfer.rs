@@ -27,13 +27,22 @@ pub(super) struct Crossing {
 impl World {
     /// An envelope leaves its sender at `at`: with its data, if eager, whose sending began at `began`.
     pub(super) fn depart(&mut self, index: u32, at: u64, began: u64) {
-        let earliest =
-            if self.ranks[self.messages[index as usize].source as usize].sharer == NONE { began } else { at };
+        self.leave(index, at, began);
+        self.has_left(index);
+    }
+
+    /// The same, or the data of a rendezvous do; the sender's request knows nothing of it yet.
+    pub(super) fn leave(&mut self, index: u32, at: u64, began: u64) {
         let message = &mut self.messages[index as usize];
         message.sent_at = at;
-        message.earliest = earliest;
-        let (id, local) = (message.id, message.transfer.completes_locally());
+        message.earliest = began;
         self.launch(index, at);
+    }
+
+    /// A message has left: the request is complete of a send that waits for nothing more.
+    pub(super) fn has_left(&mut self, index: u32) {
+        let message = &self.messages[index as usize];
+        let (id, local) = (message.id, message.transfer.completes_locally());
         if local
             && !self.is_held_back(index)
             && let Some(request) = self.live_request(id)
@@ -41,14 +50,6 @@ impl World {
             // Not noted: its time follows from those of the message.
             self.settle(request, RequestState::Done);
         }
-    }
-
-    /// Rendezvous data leave, the sender's work on them being done at `at`.
-    pub(super) fn push_data(&mut self, index: u32, at: u64, earliest: u64) {
-        let message = &mut self.messages[index as usize];
-        message.sent_at = at;
-        message.earliest = earliest;
-        self.launch(index, at);
     }
 
     /// Sends an envelope or data off: over the link, if there is one, else straight to its arrival.

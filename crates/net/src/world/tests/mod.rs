@@ -3,6 +3,7 @@
 mod cells;
 mod direct;
 mod fetched;
+mod interrupts;
 mod networked;
 mod packets;
 mod shared;
@@ -31,6 +32,7 @@ fn plain_layer() -> Layer {
         fetch_unchanged: None,
         unexpected_copy: None,
         last_packet: None,
+        interrupt: None,
     }
 }
 
@@ -293,6 +295,7 @@ fn an_echo_is_exact_for_every_shape_of_layer() {
                 fetch_unchanged: None,
                 unexpected_copy: Some(flat(1_000_000)),
                 last_packet: None,
+                interrupt: None,
             };
             for bytes in [0, 1, 100, 4096, 5000, 1 << 20] {
                 let expected = u64::try_from(layer.half_round_trip_ps(bytes)).unwrap() * 6;

@@ -102,6 +102,7 @@ fn slowed(layer: &Layer, scale: i64) -> Layer {
         fetch_unchanged: layer.fetch_unchanged.as_ref().map(slow),
         unexpected_copy: layer.unexpected_copy.as_ref().map(slow),
         last_packet: None,
+        interrupt: None,
     }
 }
 
@@ -116,6 +117,7 @@ fn build(program: &Program) -> World {
         fetch: program.fetches.then(|| flat(900)),
         unexpected_copy: Some(flat(70)),
         last_packet: None,
+        interrupt: None,
         ..plain_layer()
     };
     let intra = slowed(&intra, program.scale);

@@ -1,0 +1,188 @@
+//! Messages that take their receiver's core, each by a case whose times are worked out by hand.
+
+use super::*;
+
+/// Ranks on hosts with lines that take 1 ps for a short message, and what a message takes of its receiver's core: 300 and 1 a byte.
+fn hosts(count: u32) -> World {
+    World::new(on_hosts(count), 1, true)
+}
+
+fn on_hosts(count: u32) -> Model {
+    let alone = model(1, 1, Idle::Yield, plain_layer());
+    let interrupt =
+        Curve::new(vec![Segment { from_bytes: 0, base_ps: 300, per_byte_fs: 1000 }]).expect("ascends");
+    // A byte takes 1 fs on a line, and what is short 1 ps.
+    let text = format!("star:hosts={count},rate=8000000Gbit/s,mtu=4048B,headers=0B,framing=0B");
+    Model {
+        nodes: vec![alone.nodes[0].clone(); count as usize],
+        placement: (0..count).collect(),
+        inter: Some(Layer { interrupt: Some(interrupt), ..plain_layer() }),
+        network: Some(network(&text)),
+        ..alone
+    }
+}
+
+fn send(world: &mut World, rank: u32, to: u32, bytes: u64) {
+    world.enter(rank, "Send");
+    let send = world.send(rank, to, 0, bytes, Mode::Standard);
+    world.wait(rank, &[send], WaitMode::All);
+}
+
+fn receive(world: &mut World, rank: u32, source: u32) {
+    world.enter(rank, "Recv");
+    let receive = world.recv(rank, from(source, 0));
+    world.wait(rank, &[receive], WaitMode::All);
+}
+
+/// The clock of a rank, all that it has posted being done.
+fn reached(world: &mut World, rank: u32) -> u64 {
+    world.post(rank, Op::Yield).unwrap();
+    world.until(rank);
+    world.check_totals();
+    world.clock(rank)
+}
+
+#[test]
+fn a_rank_that_computes_does_so_for_longer_where_a_message_comes() {
+    let mut world = hosts(2);
+    send(&mut world, 0, 1, 8);
+    world.compute(1, 5000);
+    receive(&mut world, 1, 0);
+    world.until(1);
+    // The message has come, and the receive takes its call and 50.
+    assert_eq!(world.clock(1), 5000 + 308 + 60);
+    let kinds = world.totals(1).unwrap().map(|span| span.as_ps());
+    assert_eq!(kinds, [5000, 368, 0, 0]);
+    world.check_totals();
+}
+
+#[test]
+fn who_waits_loses_nothing() {
+    let mut world = hosts(2);
+    send(&mut world, 0, 1, 8);
+    world.compute(1, 100);
+    receive(&mut world, 1, 0);
+    world.until(1);
+    assert_eq!(world.clock(1), 1172);
+}
+
+#[test]
+fn an_offer_of_many_bytes_interrupts_as_an_envelope() {
+    let mut world = hosts(2);
+    send(&mut world, 0, 1, 2000);
+    world.compute(1, 5000);
+    receive(&mut world, 1, 0);
+    world.until(1);
+    let kinds = world.totals(1).unwrap().map(|span| span.as_ps());
+    assert_eq!(kinds[0], 5000);
+    // Asked for when the computing has ended, and then all the way, of which 2 ps are the lines'.
+    let asked = 5000 + 300 + 10;
+    assert!((asked + 1000..=asked + 1200).contains(&world.clock(1)), "{}", world.clock(1));
+}
+
+#[test]
+fn what_is_sent_after_computing_leaves_later() {
+    let mut world = hosts(2);
+    world.compute(1, 5000);
+    world.compute(1, 1000);
+    send(&mut world, 1, 0, 8);
+    send(&mut world, 0, 1, 8);
+    world.until(0);
+    receive(&mut world, 0, 1);
+    world.until(1);
+    world.until(0);
+    assert_eq!(world.clock(0), 6000 + 308 + 1172);
+}
+
+#[test]
+fn messages_of_one_sender_close_to_each_other_share_an_interrupt() {
+    let mut world = hosts(2);
+    for _ in 0..2 {
+        world.enter(0, "Isend");
+        world.send(0, 1, 0, 8, Mode::Standard);
+    }
+    world.wait(0, &[], WaitMode::All);
+    world.compute(1, 5000);
+    // They leave 110 apart.
+    assert_eq!(reached(&mut world, 1), 5000 + 308 + 110);
+}
+
+#[test]
+fn messages_of_two_senders_are_worked_on_one_after_the_other() {
+    let mut world = hosts(3);
+    receive(&mut world, 2, 0);
+    for rank in 0..2 {
+        send(&mut world, rank, 2, 8);
+    }
+    // They come at the same time.
+    world.until(2);
+    assert_eq!(world.clock(2), 1172);
+    receive(&mut world, 2, 1);
+    world.until(2);
+    assert_eq!(world.clock(2), 1172 + 308);
+}
+
+#[test]
+fn what_a_rank_begins_while_the_kernel_works_is_not_late() {
+    let mut world = hosts(2);
+    // The kernel works from 814 to 1122.
+    world.compute(1, 814);
+    send(&mut world, 1, 0, 8);
+    send(&mut world, 0, 1, 8);
+    world.until(0);
+    receive(&mut world, 0, 1);
+    world.until(1);
+    world.until(0);
+    assert_eq!(world.clock(0), 814 + 1172);
+}
+
+#[test]
+fn on_a_core_that_hosts_share_whoever_computes_goes_on_later() {
+    for idle in [Idle::Spin, Idle::Yield, Idle::Sleep] {
+        let mut model = on_hosts(3);
+        model.nodes.iter_mut().for_each(|node| (node.idle, node.quantum) = (idle, Span::from_ps(100_000)));
+        model.nodes[2].cores_of = Some(1);
+        let mut world = World::new(model, 1, true);
+        world.compute(0, 500);
+        send(&mut world, 0, 2, 8);
+        world.compute(1, 5000);
+        receive(&mut world, 2, 0);
+        assert_eq!(reached(&mut world, 1), 5000 + 308, "{idle:?}");
+        let kinds = world.totals(1).unwrap().map(|span| span.as_ps());
+        assert_eq!(kinds, [5000, 308, 0, 0], "{idle:?}");
+    }
+}
+
+#[test]
+fn an_echo_takes_what_it_takes_where_nothing_is_interrupted() {
+    for bytes in [0, 8, 900, 5000, 100_000] {
+        let mut plain = on_hosts(2);
+        plain.inter = Some(plain_layer());
+        let [alone, interrupted] = [plain, on_hosts(2)].map(|model| {
+            let mut world = World::new(model, 1, true);
+            for _ in 0..3 {
+                for (rank, peer) in [(0, 1), (1, 0)] {
+                    send(&mut world, rank, peer, bytes);
+                    receive(&mut world, peer, rank);
+                    world.until(peer);
+                    if world.ranks[rank as usize].state != State::Running {
+                        world.until(rank);
+                    }
+                }
+            }
+            world.clock(0)
+        });
+        assert_eq!(alone, interrupted, "{bytes} bytes");
+    }
+}
+
+#[test]
+fn where_nothing_interrupts_ranks_run_ahead() {
+    let mut model = on_hosts(2);
+    model.inter = Some(plain_layer());
+    let mut world = World::new(model, 1, true);
+    assert!(!world.is_behind(0));
+    world.compute(1, 5000);
+    assert_eq!(world.clock(1), 5000);
+    assert!(hosts(2).is_behind(0));
+}
