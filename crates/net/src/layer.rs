@@ -119,8 +119,7 @@ pub struct Layer {
     /// L once the last packet of a message of several has crossed a network, by the message's length, beside the
     /// overheads of a message of one packet; where `None`, that of such a message.
     pub last_packet: Option<Curve>,
-    /// What a message that comes from another host takes of its receiver's core while that computes: interrupts and
-    /// the kernel's work on it.
+    /// What a message that comes over a network takes of its receiver's core: interrupts and the kernel's work on it.
     pub interrupt: Option<Curve>,
 }
 
@@ -232,7 +231,7 @@ impl Layer {
         self.unexpected_copy.as_ref().map_or(0, |curve| u64::try_from(curve.at(bytes)).unwrap_or(0))
     }
 
-    /// What a message takes of a receiver that computes, picoseconds.
+    /// What a message takes of its receiver's core, picoseconds.
     #[inline]
     #[must_use]
     pub fn interrupt_ps(&self, bytes: u64) -> u64 {

@@ -19,11 +19,11 @@ import numpy as np
 import polars as pl
 
 from wiretwin.fit.stats import held, interval
+from wiretwin.stacks.word import INTERRUPT
 from wiretwin.twin import Figure, Interrupt
 
-__all__ = ["LOOP", "interrupt"]
+__all__ = ["interrupt"]
 
-LOOP = "interrupt"
 MIN_LAUNCHES = 2
 
 
@@ -39,7 +39,7 @@ def interrupt(summary: pl.DataFrame, rendezvous_from: int | None, confidence: fl
     confidence
         Of the intervals.
     """
-    rows = summary.filter((pl.col("loop") == LOOP) & (pl.col("bytes") < (rendezvous_from or 1 << 62)))
+    rows = summary.filter((pl.col("loop") == INTERRUPT) & (pl.col("bytes") < (rendezvous_from or 1 << 62)))
     bases, rates, samples = [], [], 0
     for _, launch in rows.group_by("launch", maintain_order=True):
         sizes = launch["bytes"].to_numpy().astype(np.float64)

@@ -6,22 +6,15 @@ import random
 
 import polars as pl
 import pytest
+from fit_help import HOST
 
 from wiretwin.fit.api import fit
 from wiretwin.fit.first import first_calls
-from wiretwin.fit.synthetic import Lines, Machine
 from wiretwin.loops import FAMILIES
 from wiretwin.predict import model
 from wiretwin.predict.model import Site
 from wiretwin.twin import FirstCall, Twin
 
-HOST = Machine(
-    send=Lines(((0, 300.0, 0.02),)),
-    recv=Lines(((0, 400.0, 0.03),)),
-    latency=Lines(((0, 200.0, 0.01),)),
-    gap=Lines(((0, 500.0, 0.05),)),
-    call_ns=90.0,
-)
 LOOPS = ("echo", "call", "send_busy", "recv_busy", "stream", "prtt")
 OBJECTS_NS, LATER_NS = 50_000, 2_000
 OWN_NS = {"bcast": 20_000, "gather": 30_000, "send": 4_000, "Send": 3_000, "Bcast": 8_000, "Gather": 9_000}

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
+from fit_help import HOST
 
 from wiretwin.fit.api import fit
 from wiretwin.fit.synthetic import Lines, Machine
 from wiretwin.twin import Interrupt, Twin
-
-HOST = Machine(
-    send=Lines(((0, 300.0, 0.02),)),
-    recv=Lines(((0, 400.0, 0.03),)),
-    latency=Lines(((0, 200.0, 0.01),)),
-    gap=Lines(((0, 500.0, 0.05),)),
-    call_ns=90.0,
-)
 
 
 def interrupted(

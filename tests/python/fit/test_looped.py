@@ -7,23 +7,17 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
+from fit_help import HOST
 
 from wiretwin.errors import InputError
 from wiretwin.fit.api import fit
-from wiretwin.fit.synthetic import Lines, Machine
+from wiretwin.fit.synthetic import Lines
 from wiretwin.loops import COLLECTIVES, FAMILIES, LOOPED
 from wiretwin.mpi.looped import times_ns
 from wiretwin.predict.calls import beyond_messages
 from wiretwin.predict.model import Site
 from wiretwin.twin import Figure, Twin
 
-HOST = Machine(
-    send=Lines(((0, 300.0, 0.02),)),
-    recv=Lines(((0, 400.0, 0.03),)),
-    latency=Lines(((0, 200.0, 0.01),)),
-    gap=Lines(((0, 500.0, 0.05),)),
-    call_ns=90.0,
-)
 LOOPS = ("echo", "call", "send_busy", "recv_busy", "stream", "prtt")
 TAKES_NS = {
     "Barrier": 4000, "bcast": 5000, "allreduce": 22_000, "gather": 100, "Sendrecv": 3500, "send": 1700,

@@ -88,15 +88,13 @@ impl World {
 
     /// The kernel of a message's receiver begins to work on it, or will when it is done with others.
     pub(super) fn interrupt(&mut self, index: u32) {
-        let Some(all) = &mut self.interrupts else { return };
-        let takes = all.coming[index as usize].takes;
+        let Some(mut all) = self.interrupts.take() else { return };
         let message = &self.messages[index as usize];
         let [source, destination] =
             [message.source, message.destination].map(|rank| self.ranks[rank as usize].sharer);
-        let done = self.take_core(source, destination, takes);
-        if let Some(all) = &mut self.interrupts {
-            all.coming[index as usize].done = done;
-        }
+        let coming = &mut all.coming[index as usize];
+        coming.done = self.take_core(source, destination, coming.takes);
+        self.interrupts = Some(all);
     }
 
     /// Whether a message that has come is still the kernel's: then it comes when that is done with it.

@@ -34,6 +34,16 @@ fn receive(world: &mut World, rank: u32, source: u32) {
     world.wait(rank, &[receive], WaitMode::All);
 }
 
+/// Two hosts, after a message of so many bytes from rank 0 at once and for rank 1, who computes for so long first.
+fn received(bytes: u64, computed: u64) -> World {
+    let mut world = hosts(2);
+    send(&mut world, 0, 1, bytes);
+    world.compute(1, computed);
+    receive(&mut world, 1, 0);
+    world.until(1);
+    world
+}
+
 /// The clock of a rank, all that it has posted being done.
 fn reached(world: &mut World, rank: u32) -> u64 {
     world.post(rank, Op::Yield).unwrap();
@@ -44,11 +54,7 @@ fn reached(world: &mut World, rank: u32) -> u64 {
 
 #[test]
 fn a_rank_that_computes_does_so_for_longer_where_a_message_comes() {
-    let mut world = hosts(2);
-    send(&mut world, 0, 1, 8);
-    world.compute(1, 5000);
-    receive(&mut world, 1, 0);
-    world.until(1);
+    let world = received(8, 5000);
     // The message has come, and the receive takes its call and 50.
     assert_eq!(world.clock(1), 5000 + 308 + 60);
     let kinds = world.totals(1).unwrap().map(|span| span.as_ps());
@@ -58,21 +64,13 @@ fn a_rank_that_computes_does_so_for_longer_where_a_message_comes() {
 
 #[test]
 fn who_waits_loses_nothing() {
-    let mut world = hosts(2);
-    send(&mut world, 0, 1, 8);
-    world.compute(1, 100);
-    receive(&mut world, 1, 0);
-    world.until(1);
+    let world = received(8, 100);
     assert_eq!(world.clock(1), 1172);
 }
 
 #[test]
 fn an_offer_of_many_bytes_interrupts_as_an_envelope() {
-    let mut world = hosts(2);
-    send(&mut world, 0, 1, 2000);
-    world.compute(1, 5000);
-    receive(&mut world, 1, 0);
-    world.until(1);
+    let world = received(2000, 5000);
     let kinds = world.totals(1).unwrap().map(|span| span.as_ps());
     assert_eq!(kinds[0], 5000);
     // Asked for when the computing has ended, and then all the way, of which 2 ps are the lines'.
