@@ -50,6 +50,7 @@ fn model() -> Model {
     let node = NodeModel {
         cores: RANKS,
         cores_of: None,
+        picks_anew: false,
         idle: Idle::Sleep,
         quantum: Span::from_ps(1 << 32),
         turn: Span::ZERO,

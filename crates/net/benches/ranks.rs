@@ -102,6 +102,7 @@ fn model(ranks: u32, cores: u32) -> Model {
         nodes: vec![NodeModel {
             cores,
             cores_of: None,
+            picks_anew: false,
             idle: Idle::Sleep,
             quantum: Span::from_ps(4_000_000_000),
             turn: Span::ZERO,

@@ -52,6 +52,9 @@ pub struct NodeModel {
     pub fair: bool,
     /// Whether a rank that yields offers its core once in each wait, even for a message that has come.
     pub offers: bool,
+    /// Whether messages that come over the network are a process's work, after which the kernel picks anew whose
+    /// core it is, as that of a testbed's wire.
+    pub picks_anew: bool,
     /// When the kernel looks whose core it is; `None`: a slice after it was given.
     pub ticks: Option<Ticks>,
 }
@@ -174,7 +177,7 @@ pub struct Model {
 const MODEL_KEYS: &str = "nodes placement dealt order own intra inter link network first beyond keeping";
 const FIRST_KEYS: &str = "calls ps at_end";
 const BEYOND_KEYS: &str = "calls ps";
-const NODE_KEYS: &str = "name cores cores_of idle quantum_ps turn_ps fair offers tick_ps least_ps";
+const NODE_KEYS: &str = "name cores cores_of idle quantum_ps turn_ps fair offers picks_anew tick_ps least_ps";
 const LINK_KEYS: &str = "rate_bit_s delay_ps message_bytes";
 const LAYER_KEYS: &str = "call_ps overhead_send overhead_recv latency gap rendezvous_from_bytes fetch \
     fetch_unchanged unexpected_copy last_packet interrupt";
@@ -308,6 +311,7 @@ fn read_node(at: &At<'_>, all: &[At<'_>]) -> Result<NodeModel, PlanError> {
         }),
         fair: fields.optional("fair").map_or(Ok(false), |at| at.truth())?,
         offers: fields.optional("offers").map_or(Ok(false), |at| at.truth())?,
+        picks_anew: fields.optional("picks_anew").map_or(Ok(false), |at| at.truth())?,
         ticks: first
             .map(|first| Ticks { first: Span::from_ps(first), least: Span::from_ps(least.unwrap_or(0)) }),
     })

@@ -109,6 +109,8 @@ EDITIONS = {
     "never falls on the core of its sender, and a turn on a core has none of the network's time in it",
     23: "between hosts, messages that come take what they were measured to take of their receiver's core, "
     "and a long Allreduce of ranks on hosts of their own goes as MPICH's rules say",
+    24: "where hosts share the cores of a testbed's machine, its kernel picks anew whose a core is whenever "
+    "the wire has had it; what first exchanges among all have in common is fitted",
 }
 """What of a prediction each edition of the model has changed; a change of what is priced makes a new one."""
 EDITION = max(EDITIONS)

@@ -318,3 +318,4 @@ def test_hosts_of_a_testbed_have_a_core_each_if_they_fill_the_machine() -> None:
     more = Twin.parse(TWIN.replace("cores = 2", "cores = 4"))
     model = Site.of(2, network="testbed:hosts=2,rate=1Gbit/s").model(more, MPI)
     assert [(node["cores"], node.get("cores_of")) for node in model["nodes"]] == [(4, None), (4, 0)]
+    assert all(node["picks_anew"] for node in model["nodes"]), "its wire is a process"

@@ -66,6 +66,8 @@ struct RunQueue {
     idle: Idle,
     /// A rank offers its core in each wait, even for what has come.
     offers: bool,
+    /// After an interrupt the kernel picks anew whose core it is.
+    picks_anew: bool,
     /// Where its ranks yield: whose turn it is.
     turns: Option<Turns>,
     /// The sharer whose turn is awaited, and when it begins.
@@ -184,6 +186,7 @@ impl Cores {
                     quantum: node.quantum.as_ps(),
                     idle: if alone { Idle::Sleep } else { node.idle },
                     offers: node.offers && !alone,
+                    picks_anew: node.picks_anew && yields,
                     turns: yields
                         .then(|| Turns::new(node.turn.as_ps(), node.quantum.as_ps(), node.ticks, node.fair)),
                     next: None,
@@ -470,6 +473,9 @@ impl World {
         let state = &mut cores[core as usize];
         state.kernel_until = state.kernel_until.max(now).saturating_add(takes);
         let until = state.kernel_until;
+        if queue.picks_anew {
+            self.queue.push(until, Event::Done { core });
+        }
         let of_another = state.sharer != number;
         let burn = sharers.get_mut(state.sharer as usize).and_then(|sharer| sharer.burn.as_mut());
         if let Some(burn) = burn.filter(|burn| of_another || burn.kind == Kind::Compute) {
@@ -478,6 +484,34 @@ impl World {
             self.schedule_core(core);
         }
         until
+    }
+
+    /// The kernel is done with a core: it picks anew whose that is. One that has had more than its share loses it to
+    /// those who are owed it, whether it works or waits in a call that would keep its core.
+    pub(super) fn pick_anew(&mut self, core: u32) {
+        let now = self.now;
+        let state = self.cores.cores[core as usize];
+        if state.kernel_until > now {
+            return;
+        }
+        if state.sharer == NONE {
+            if let Some(turns) = &mut self.cores.queue_of(core).turns {
+                turns.pick_anew(now);
+                self.await_turn(core);
+            }
+            return;
+        }
+        self.stop_work(core);
+        if self.cores.sharers[state.sharer as usize].burn.is_none() {
+            self.run_core(core);
+            return;
+        }
+        let member = self.cores.sharers[state.sharer as usize].member;
+        if self.cores.queue_of(core).turns.as_ref().is_some_and(|turns| turns.is_owed(member)) {
+            self.schedule_core(core);
+        } else {
+            self.release(core, Place::Queued);
+        }
     }
 
     /// Decides what the rank on a core does now.
@@ -673,7 +707,7 @@ impl World {
         self.spend(rank, interrupted, Kind::Endpoint, -1, 0);
         let member = self.cores.sharers[number].member;
         if let Some(turns) = &mut self.cores.queue_of(core).turns {
-            turns.work(member, elapsed);
+            turns.work(member, elapsed - interrupted);
         }
         let remaining = burn.remaining - elapsed;
         if remaining > 0 {

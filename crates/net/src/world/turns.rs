@@ -70,7 +70,26 @@ impl Turns {
     /// Whether a rank whose slice has ended keeps the core, though another may want it: `queued` is whether one has
     /// work.
     pub(super) fn goes_on(&self, member: u32, queued: bool) -> bool {
-        if self.fair { self.owed(member).is_some() } else { !queued }
+        if self.fair { self.is_owed(member) } else { !queued }
+    }
+
+    /// Whether a rank has had no more than the mean.
+    pub(super) fn is_owed(&self, member: u32) -> bool {
+        self.owed(member).is_some()
+    }
+
+    /// On a core that nobody works on, the kernel picks anew who has it: another one, if the rank whose turn is under
+    /// way has had more than the mean by now.
+    pub(super) fn pick_anew(&mut self, now: u64) {
+        if self.awake == 0 {
+            return;
+        }
+        self.advance(now);
+        self.work(self.whose, now - self.since);
+        self.since = now;
+        if !self.is_owed(self.whose) {
+            self.whose = self.after(self.whose);
+        }
     }
 
     /// A rank that had something to do leaves the core; if it waits, it looks first, and `keeps` the core for that or
@@ -362,6 +381,22 @@ mod tests {
         // It is owed 900, and has had 1200 when the third slice ends; the other one is owed 300 then.
         assert_eq!(begin(&turns, 105), [105, 1300]);
         assert_eq!(begin(&turns, 1305), [1600, 1310]);
+    }
+
+    #[test]
+    fn picked_anew_a_core_goes_to_who_has_had_less() {
+        let mut turns = members(2, true);
+        turns.leave(0, 100, true, true);
+        // 0 keeps the core for a slice, to 500, and has had 105 of it when 1 is picked, which is owed as much.
+        turns.pick_anew(205);
+        assert_eq!(begin(&turns, 205), [310, 205]);
+        // 1 has had 60 since then: it goes on.
+        turns.pick_anew(265);
+        assert_eq!(begin(&turns, 265), [310, 265]);
+        let mut nobody_is_owed = members(2, false);
+        nobody_is_owed.leave(0, 100, true, true);
+        nobody_is_owed.pick_anew(205);
+        assert_eq!(begin(&nobody_is_owed, 205), [205, 605]);
     }
 
     #[test]

@@ -96,6 +96,7 @@ fn data_that_a_link_carries_are_pushed() {
         turn: Span::ZERO,
         fair: false,
         offers: false,
+        picks_anew: false,
         ticks: None,
     };
     let link = crate::model::LinkModel {

@@ -151,6 +151,67 @@ fn on_a_core_that_hosts_share_whoever_computes_goes_on_later() {
     }
 }
 
+/// Hosts 1 and 2 on one core, whose kernel gives ranks that yield as much of it as those that compute.
+fn fair(picks_anew: bool) -> World {
+    let mut model = on_hosts(3);
+    for node in &mut model.nodes {
+        (node.idle, node.quantum, node.turn) = (Idle::Yield, Span::from_ps(100_000), Span::from_ps(10));
+        (node.fair, node.picks_anew) = (true, picks_anew);
+    }
+    model.nodes[2].cores_of = Some(1);
+    model.keeping = vec!["Recv".to_owned()];
+    World::new(model, 1, true)
+}
+
+/// The clocks of ranks 1 and 2 when they are resumed.
+fn resumed(world: &mut World) -> [u64; 2] {
+    [1, 2].map(|rank| {
+        if world.ranks[rank as usize].state != State::Running {
+            world.until(rank);
+        }
+        world.clock(rank)
+    })
+}
+
+#[test]
+fn picked_anew_a_core_goes_to_whom_it_is_owed() {
+    let ends = [false, true].map(|picks_anew| {
+        let mut world = fair(picks_anew);
+        world.compute(0, 500);
+        send(&mut world, 0, 2, 8);
+        world.compute(1, 5000);
+        world.compute(2, 3000);
+        for rank in [1, 2] {
+            world.post(rank, Op::Yield).unwrap();
+        }
+        resumed(&mut world)
+    });
+    let (interrupt, look) = (308, 10);
+    let [kept, picked] = ends;
+    assert_eq!(kept, [5000 + interrupt, 5000 + interrupt + look + 3000]);
+    // The kernel is done at 500 + 1122, when rank 1 has had the core alone.
+    assert_eq!(picked, [5000 + interrupt + 3000 + look, 500 + 1122 + 3000]);
+}
+
+#[test]
+fn picked_anew_a_rank_that_waits_keeps_its_core_no_longer() {
+    let [kept, picked] = [false, true].map(|picks_anew| {
+        let mut world = fair(picks_anew);
+        world.compute(0, 500);
+        send(&mut world, 0, 1, 8);
+        receive(&mut world, 1, 0);
+        world.compute(2, 3000);
+        // Rank 1 looks for its message again and again in a call that offers its core to nobody.
+        world.post(2, Op::Yield).unwrap();
+        resumed(&mut world)
+    });
+    // Rank 1 takes its message in, and its slice goes on.
+    let (comes, taken_in, slice) = (500 + 1122, 50, 100_000);
+    assert_eq!(kept, [comes + taken_in, comes + taken_in + slice + 3000]);
+    // Rank 2 computes first, and hands the core on.
+    assert_eq!(picked, [comes + 3000 + 10 + taken_in, comes + 3000]);
+}
+
 #[test]
 fn an_echo_takes_what_it_takes_where_nothing_is_interrupted() {
     for bytes in [0, 8, 900, 5000, 100_000] {

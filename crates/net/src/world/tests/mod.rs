@@ -46,6 +46,7 @@ fn model(ranks: u32, cores: u32, idle: Idle, intra: Layer) -> Model {
             turn: Span::ZERO,
             fair: false,
             offers: false,
+            picks_anew: false,
             ticks: None,
         }],
         placement: vec![0; ranks as usize],

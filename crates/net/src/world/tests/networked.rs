@@ -18,6 +18,7 @@ fn on(count: u32, network: NetworkModel, inter: Layer) -> World {
         turn: Span::ZERO,
         fair: false,
         offers: false,
+        picks_anew: false,
         ticks: None,
     };
     let model = Model {

@@ -22,6 +22,7 @@ pub(super) fn on(topology: &str, hosts: u32, inter: Layer) -> World {
         turn: Span::ZERO,
         fair: false,
         offers: false,
+        picks_anew: false,
         ticks: None,
     };
     let model = Model {

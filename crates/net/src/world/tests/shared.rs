@@ -259,6 +259,7 @@ fn two_nodes(ranks: u32, link: Option<LinkModel>) -> World {
         turn: Span::ZERO,
         fair: false,
         offers: false,
+        picks_anew: false,
         ticks: None,
     };
     let inter = Layer { overhead_send: flat(210), ..plain_layer() };

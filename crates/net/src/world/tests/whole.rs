@@ -129,6 +129,7 @@ fn build(program: &Program) -> World {
         turn: Span::from_ps(300),
         fair: false,
         offers: false,
+        picks_anew: false,
         ticks: None,
     };
     let model = Model {
