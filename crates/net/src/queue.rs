@@ -15,8 +15,8 @@ pub(crate) enum Event {
     DataArrive { message: u32 },
     /// The kernel of its destination begins to work on a message.
     Interrupt { message: u32 },
-    /// The kernel is done with what has come to a core.
-    Done { core: u32 },
+    /// The kernel may be done with the messages that have come to a core.
+    InterruptsEnd { core: u32 },
     /// The word of a receiver that has fetched a message reaches its sender.
     Fin { message: u32 },
     /// A message reaches the transmitter of its sender's node.

@@ -38,9 +38,10 @@ _COMMON: tuple[tuple[str, ...], ...] = (
     ("alltoall", "Alltoall"),
     ("isend", "irecv", "Isend", "Irecv"),
 )
-"""Kinds that may have something in common: with the last six, a launch that was left out is told to 9.5 us a
-call within a host, without them to 11.6. Between hosts, where the first exchange among all has MPICH make a
-pool of requests (69 pages), with the last one to 23, without it to 32 (28 launches each)."""
+"""Kinds that may have something in common. Within a host, a launch that is left out is told to 9.5 us a call
+with the last six but ``("alltoall", "Alltoall")``, and to 11.6 without those five. That pair is for ranks
+between hosts, where the first exchange among all has MPICH make a pool of requests (69 pages): with it a
+launch is told to 23 us, without it to 32. 28 launches each."""
 _WEIGHINGS, _SWEEPS = 40, 40
 _STILL_NS, _CLOSE_NS = 1.0, 100.0
 

@@ -466,7 +466,8 @@ def _on_one_machine(node: dict[str, Any], hosts: int, all_hosts: int) -> list[di
     """Return the nodes of the first hosts of a testbed.
 
     Where its hosts fill the cores of the machine each has one, in turn, as
-    `wiretwin.testbed.plan.Plan.cores` says; else ranks run on whichever is free. Its wire is a process.
+    `wiretwin.testbed.plan.Plan.cores` says; else ranks run on whichever is free. The
+    threads of its wire are processes to the kernel.
     """
     node = {**node, "picks_anew": True}
     cores = node["cores"]

@@ -66,7 +66,7 @@ struct RunQueue {
     idle: Idle,
     /// A rank offers its core in each wait, even for what has come.
     offers: bool,
-    /// After an interrupt the kernel picks anew whose core it is.
+    /// Its kernel is fair, and picks anew whose core it is when it is done with what has come.
     picks_anew: bool,
     /// Where its ranks yield: whose turn it is.
     turns: Option<Turns>,
@@ -186,7 +186,7 @@ impl Cores {
                     quantum: node.quantum.as_ps(),
                     idle: if alone { Idle::Sleep } else { node.idle },
                     offers: node.offers && !alone,
-                    picks_anew: node.picks_anew && yields,
+                    picks_anew: node.picks_anew && node.fair && yields,
                     turns: yields
                         .then(|| Turns::new(node.turn.as_ps(), node.quantum.as_ps(), node.ticks, node.fair)),
                     next: None,
@@ -474,7 +474,7 @@ impl World {
         state.kernel_until = state.kernel_until.max(now).saturating_add(takes);
         let until = state.kernel_until;
         if queue.picks_anew {
-            self.queue.push(until, Event::Done { core });
+            self.queue.push(until, Event::InterruptsEnd { core });
         }
         let of_another = state.sharer != number;
         let burn = sharers.get_mut(state.sharer as usize).and_then(|sharer| sharer.burn.as_mut());
@@ -486,8 +486,8 @@ impl World {
         until
     }
 
-    /// The kernel is done with a core: it picks anew whose that is. One that has had more than its share loses it to
-    /// those who are owed it, whether it works or waits in a call that would keep its core.
+    /// If the kernel is done with the messages that have come to a core, it picks anew whose the core is: a rank that has
+    /// had more than its share loses it to one that is owed some, whether it works or waits in a call that keeps its core.
     pub(super) fn pick_anew(&mut self, core: u32) {
         let now = self.now;
         let state = self.cores.cores[core as usize];

@@ -28,7 +28,7 @@ impl World {
             Event::DataArrive { message } if !self.is_held(message, event) => self.data_arrive(message),
             Event::Arrive { .. } | Event::DataArrive { .. } => {}
             Event::Interrupt { message } => self.interrupt(message),
-            Event::Done { core } => self.pick_anew(core),
+            Event::InterruptsEnd { core } => self.pick_anew(core),
             Event::Fin { message } => self.fin(message),
             Event::LinkEnter { message } => self.link_enter(message),
             Event::LinkHead { message } => self.link_head(message),

@@ -34,7 +34,8 @@ fn receive(world: &mut World, rank: u32, source: u32) {
     world.wait(rank, &[receive], WaitMode::All);
 }
 
-/// Two hosts, after a message of so many bytes from rank 0 at once and for rank 1, who computes for so long first.
+/// A world of two hosts in which rank 0 has sent `bytes` at once, and rank 1 has received them after computing for
+/// `computed`.
 fn received(bytes: u64, computed: u64) -> World {
     let mut world = hosts(2);
     send(&mut world, 0, 1, bytes);
