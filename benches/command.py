@@ -1,13 +1,15 @@
 """The simulated world through the command line: processor time and memory of whole commands.
 
-Each command is run as a user runs it, with a made-up twin of a host of two cores, and waited for with all
-its children: interpreters, imports, the run, the table. `ring` and `jacobi` are compiled programs. The two
-scripts use mpi4py, whose messages run through Python; they compute for less than is measured again, so that
-a command is one simulated run. A `Sendrecv` is the difference between a long and a short one, over its calls.
+Each command is run as a user runs it, with a made-up twin, and waited for with all its children:
+interpreters, imports, the run, the table. `ring` and `jacobi` are compiled programs, with a core for each
+rank. The two scripts run on a host of two cores, and use mpi4py, whose messages run through Python; they
+compute for less than is measured again, so that a command is one simulated run. A `Sendrecv` is the
+difference between a long and a short one, over its calls.
 
-A schedule in GOAL is read and replayed once, from Python; a message is what a longer one takes more. There
-every rank has a core, as in the simulators of schedules that the targets come from; the same on the two cores
-of the host, where the kernel is simulated too, is shown beside it.
+Schedules in GOAL, a short and a long one, are read and replayed by turns, from one Python process that has
+done so before; a message is what the long one takes more. Every rank has a core, as in the simulators of
+schedules that the targets come from; the same on two cores, where the kernel is simulated too, is shown
+beside it.
 
 Processor time is the machine's as much as the code's. The bare world of the same ring is in the bench
 `programs`; here its figure per message includes what a command takes to start.
@@ -121,8 +123,9 @@ def waited(folder: Path, argv: Sequence[str]) -> Used:
 
 
 def simulated(program: str, ranks: int, layer: str, *words: str) -> list[str]:
-    """Return the words of a simulated run."""
-    run = ["run", program, "--world", "simulated", "--twin", "twin.toml", "--ranks", str(ranks)]
+    """Return the words of a simulated run, of a script on two cores, of a compiled program on one a rank."""
+    twin = "twin.toml" if program.endswith(".py") else "cores.toml"
+    run = ["run", program, "--world", "simulated", "--twin", twin, "--ranks", str(ranks)]
     return [*run, "--layer", layer, "--", *words]
 
 
@@ -133,11 +136,23 @@ def ring(ranks: int, elements: int) -> list[str]:
 
 REPLAY = """
 import sys
+import time
+from statistics import median
 
 from wiretwin import trace
 
-trace.replay(sys.argv[1], twin=sys.argv[2], layer="shm", ends=False)
+twin, turns, *schedules = sys.argv[1:]
+took = {schedule: [] for schedule in schedules}
+for _ in range(1 + int(turns)):
+    for schedule in schedules:
+        begin = time.process_time()
+        trace.replay(schedule, twin=twin, layer="shm", ends=False)
+        took[schedule].append(time.process_time() - begin)
+short, long = (median(seconds[1:]) for seconds in took.values())
+print(long - short)
 """
+TURNS = 7
+"""How often each schedule is replayed."""
 ROUNDS = {"ring of 1024 ranks": (10, 210), "alltoall of 64 ranks": (3, 53)}
 """How many rounds the short and the long schedule have."""
 
@@ -167,15 +182,21 @@ def schedule(kind: str, rounds: int) -> str:
     return "\n".join(lines)
 
 
-def replayed(folder: Path, kind: str, twin: str, turns: int) -> float:
+def replayed(folder: Path, kind: str, twin: str) -> float:
     """Return the nanoseconds of processor time that a message of a schedule takes to be read and replayed."""
     each = 1024 if kind.startswith("ring") else 64 * 63
-    took = []
     for rounds in ROUNDS[kind]:
-        (folder / "schedule.goal").write_text(schedule(kind, rounds))
-        argv = [sys.executable, "-c", REPLAY, "schedule.goal", twin]
-        took.append(median(waited(folder, argv).seconds for _ in range(turns)))
-    return 1e9 * (took[1] - took[0]) / (each * (ROUNDS[kind][1] - ROUNDS[kind][0]))
+        (folder / f"{rounds}.goal").write_text(schedule(kind, rounds))
+    argv = [sys.executable, "-c", REPLAY, twin, str(TURNS), *(f"{rounds}.goal" for rounds in ROUNDS[kind])]
+    done = subprocess.run(
+        argv,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    return 1e9 * float(done.stdout) / (each * (ROUNDS[kind][1] - ROUNDS[kind][0]))
 
 
 def show(bench: str, unit: str, value: float, **more: float) -> None:
@@ -192,7 +213,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="wiretwin-bench-") as name:
         folder = Path(name)
         (folder / "twin.toml").write_text(twin())
-        (folder / "cores.toml").write_text(twin().replace("cores = 2", "cores = 1024"))
+        (folder / "cores.toml").write_text(twin().replace("cores = 2", "cores = 16384"))
         (folder / "trivial.py").write_text(TRIVIAL)
         (folder / "sendrecv.py").write_text(SENDRECV)
 
@@ -212,9 +233,9 @@ def main() -> None:
         show("mpi4py Sendrecv, 64 ranks", "us of processor time per message", each, target_value=20)
         for kind, target in (("ring of 1024 ranks", 350), ("alltoall of 64 ranks", 450)):
             unit = "ns of processor time per message"
-            each = replayed(folder, kind, "cores.toml", turns)
+            each = replayed(folder, kind, "cores.toml")
             show(f"a schedule replayed, {kind}", unit, each, target_value=target)
-            each = replayed(folder, kind, "twin.toml", turns)
+            each = replayed(folder, kind, "twin.toml")
             show(f"a schedule replayed, {kind} on two cores", unit, each)
         if quick:
             return
