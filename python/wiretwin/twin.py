@@ -401,6 +401,8 @@ class Interrupt(_Strict):
     takes_us: Figure
     """The shortest message, and the envelope of one that waits for its receiver."""
     per_byte_ns: Figure
+    saved_us: Figure | None = None
+    """How much less one takes that comes while the kernel is at work on another; absent if not measured."""
 
 
 class State(Costs):

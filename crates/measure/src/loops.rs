@@ -14,6 +14,9 @@ const SLICES: Span = Span::from_ps(12_000_000_000);
 const AWAY: Span = Span::from_ps(300_000_000);
 /// Between two looks at the clock nothing else takes so long but what interrupts the rank.
 const DETOUR: Span = Span::from_ps(1_000_000);
+/// Messages that interrupt a rank are so far apart that none of them is taken together with the next, and the kernel is still at
+/// work on the first when the second comes.
+const APART: Span = Span::from_ps(10_000_000);
 
 /// A measuring loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +35,7 @@ pub enum Kind {
     SendBusy,
     /// Time inside the receive of a message that came during a pause before it.
     RecvBusy,
-    /// What a message that comes takes of a rank that computes, which sees when it has not gone on.
+    /// What messages that come take of a rank that computes, which sees when it has not gone on.
     Interrupt,
     /// A call that moves nothing.
     Call,
@@ -145,7 +148,8 @@ impl Iteration {
             Kind::Stream => (self.messages * bytes, 1),
             Kind::Prtt => (self.messages * bytes, bytes),
             Kind::SendBusy => (bytes, 1),
-            Kind::RecvBusy | Kind::Interrupt => (1, bytes),
+            Kind::RecvBusy => (1, bytes),
+            Kind::Interrupt => (1, self.messages * bytes),
             Kind::Call | Kind::Slice => (0, 0),
             Kind::Beside => (1, 1),
         }
@@ -249,7 +253,9 @@ pub(crate) async fn lead<C: Comm>(
         Kind::Interrupt => {
             comm.send(peer, DATA, &buffers.out[..1]).await?;
             let lost = lost(comm, delay);
-            comm.recv(from, tag, &mut buffers.back[..bytes]).await?;
+            for _ in 0..messages {
+                comm.recv(from, tag, &mut buffers.back[..bytes]).await?;
+            }
             return Ok(lost);
         }
         Kind::Call => comm.exchange(&[], &mut []).await?,
@@ -354,9 +360,17 @@ pub(crate) async fn follow<C: Comm>(
             comm.recv(from, tag, &mut buffers.back[..bytes]).await?;
             comm.send(peer, DATA, &buffers.out[..1]).await?;
         }
-        Kind::RecvBusy | Kind::Interrupt => {
+        Kind::RecvBusy => {
             comm.recv(from, tag, &mut buffers.back[..1]).await?;
             comm.send(peer, DATA, &buffers.out[..bytes]).await?;
+        }
+        Kind::Interrupt => {
+            comm.recv(from, tag, &mut buffers.back[..1]).await?;
+            comm.send(peer, DATA, &buffers.out[..bytes]).await?;
+            for _ in 1..messages {
+                pause(comm, APART);
+                comm.send(peer, DATA, &buffers.out[..bytes]).await?;
+            }
         }
         Kind::Call => {}
         Kind::Slice => pause(comm, SLICES),

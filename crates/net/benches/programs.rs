@@ -46,6 +46,7 @@ fn model() -> Model {
         unexpected_copy: None,
         last_packet: None,
         interrupt: None,
+        interrupt_saved: Span::ZERO,
     };
     let node = NodeModel {
         cores: RANKS,

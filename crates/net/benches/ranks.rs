@@ -97,6 +97,7 @@ fn model(ranks: u32, cores: u32) -> Model {
         unexpected_copy: Some(curve(20_000, 30)),
         last_packet: None,
         interrupt: None,
+        interrupt_saved: Span::ZERO,
     };
     Model {
         nodes: vec![NodeModel {

@@ -121,6 +121,8 @@ pub struct Layer {
     pub last_packet: Option<Curve>,
     /// What a message that comes over a network takes of its receiver's core: interrupts and the kernel's work on it.
     pub interrupt: Option<Curve>,
+    /// How much less a message takes that comes while the kernel is at work on another one.
+    pub interrupt_saved: Span,
 }
 
 /// What a message of one length costs.
@@ -238,6 +240,13 @@ impl Layer {
         self.interrupt.as_ref().map_or(0, |curve| u64::try_from(curve.at(bytes)).unwrap_or(0))
     }
 
+    /// Likewise where the kernel is at work on another message, picoseconds.
+    #[inline]
+    #[must_use]
+    pub fn next_interrupt_ps(&self, bytes: u64) -> u64 {
+        self.interrupt_ps(bytes).saturating_sub(self.interrupt_saved.as_ps())
+    }
+
     /// What a message of `bytes` costs.
     #[must_use]
     pub fn costs(&self, bytes: u64) -> Costs {
@@ -292,6 +301,7 @@ mod tests {
             unexpected_copy: None,
             last_packet: None,
             interrupt: None,
+            interrupt_saved: Span::ZERO,
         }
     }
 

@@ -291,7 +291,12 @@ class RecvBusy(Loop):
 
 
 class Interrupt(RecvBusy):
-    """How long a rank that computes loses its core for while a message comes: its looks at the clock tell."""
+    """How long a rank that computes loses its core for while messages come: its looks at the clock tell."""
+
+    @property
+    def payload(self) -> tuple[int, int]:
+        """The bytes that the messages of an iteration hold, out and back."""
+        return 1, len(self.into) * self.messages
 
     def lead(self, samples: int, batch: int) -> list[int]:
         comm, into, token, pause = self.comm, self.into, self.small_out, self.pause_ns
@@ -307,9 +312,19 @@ class Interrupt(RecvBusy):
                     if this - last > DETOUR_NS:
                         total += this - last
                     last = this
-                comm.Recv(into, source=1)
+                for _ in range(self.messages):
+                    comm.Recv(into, source=1)
             values.append(total)
         return values
+
+    def follow(self, iterations: int) -> None:
+        comm, out, token = self.comm, self.out, self.small_in
+        for _ in range(iterations):
+            comm.Recv(token, source=0)
+            comm.Send(out, dest=0)
+            for _ in range(self.messages - 1):
+                idle(APART_NS)
+                comm.Send(out, dest=0)
 
 
 class Fetch(Loop):
@@ -519,5 +534,8 @@ AWAY_NS = 300_000
 """Who has not had the core for so long has lost it to another rank, and not to an interrupt."""
 DETOUR_NS = 1_000
 """Between two looks at the clock nothing else takes so long but what interrupts the rank."""
+APART_NS = 10_000
+"""Messages that interrupt a rank are so far apart that none of them is taken together with the next, and the
+kernel is still at work on the first when the second comes."""
 HANDED_ON = 200
 """So often a rank hands its core on to let the other one get on: each time that one looks at least once."""

@@ -177,6 +177,8 @@ whether it stalls (Nagle's algorithm against delayed acknowledgements), at 40 ms
 INTERRUPTING = (4, 1024, 8192)
 """So is ``interrupt``: what a message takes of who computes is a line, and long ones wait for their
 receiver."""
+INTERRUPTS = 4
+"""Messages one behind the other, of the smallest size: the kernel is awake when the second one comes."""
 STREAM_WINDOW = 1 << 20
 """Bytes that one ``stream`` sample moves at least, unless that takes over `STREAM_MESSAGES` messages."""
 STREAM_MESSAGES = 64
@@ -247,9 +249,10 @@ def steps(
         Message sizes in bytes; those above `max_bytes` are left out.
     purpose
         ``curves``: ``echo`` at each size, ``two_write`` at two. ``fit``: besides, ``call``, at the smallest
-        size those of ranks on one core, before all ``first``, at three ``interrupt``, at every
-        second size ``send_busy``, ``recv_busy``, ``fetch`` and ``stream``, at every fourth ``prtt``. Above
-        `QUICK_BYTES` it is every fourth and the largest: there a step takes what it must, whatever its share.
+        size those of ranks on one core, before all ``first``, at three ``interrupt``, at the smallest of
+        these that of several messages as well, at every second size ``send_busy``, ``recv_busy``, ``fetch``
+        and ``stream``, at every fourth ``prtt``. Above `QUICK_BYTES` it is every fourth and the largest:
+        there a step takes what it must, whatever its share.
         A short launch has ``stream`` at half of these sizes, where they are many.
     seconds
         What the steps may take together; ``echo`` gets half of it for ``fit``, nine tenths for ``curves``.
@@ -287,6 +290,7 @@ def steps(
                 {min(quick, key=lambda size: abs(size - wanted)) for wanted in INTERRUPTING} if quick else ()
             )
             others += [(INTERRUPT, size, 1, 0) for size in sorted(near)]
+            others += [(INTERRUPT, size, INTERRUPTS, 0) for size in sorted(near)[:1]]
         for size in _streamed(coarse) if short else coarse:
             messages = max(4, min(STREAM_MESSAGES, STREAM_WINDOW // size))
             others.append(("stream", size, messages, 0))

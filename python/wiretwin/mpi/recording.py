@@ -12,7 +12,8 @@ time (no `ANY_SOURCE`, no Waitany, Waitsome, Test or probe, no look at a clock),
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -159,15 +160,21 @@ class Recorder:
 
 
 class Solo:
-    """Lets one rank run alone, the world and the other ranks played from a recording."""
+    """Lets one rank run alone, the world and the other ranks played from a recording.
 
-    def __init__(self, recording: Recording, rank: int) -> None:
+    Where others run on its core, it begins when `together` returns, and hands the core on whenever it waits.
+    """
+
+    def __init__(
+        self, recording: Recording, rank: int, *, together: Callable[[], None] | None = None
+    ) -> None:
         self.only: int | None = rank
         self.recording = recording
+        self.together = together
 
     def open(self, world: Any) -> Any:
         """Return the world that the rank talks to; the real one is not used."""
-        return _SoloWorld(self.recording.traces[self.only or 0], self.only or 0)
+        return _SoloWorld(self.recording.traces[self.only or 0], self.only or 0, self.together is not None)
 
     def furnish(self, runtime: Runtime) -> None:
         """Put the recorded mail, contributions and contexts in place."""
@@ -240,8 +247,9 @@ class _RecordedData(dict[int, Any]):
 class _SoloWorld:
     """Answers from a recording."""
 
-    def __init__(self, trace: _core.RankTrace, rank: int) -> None:
+    def __init__(self, trace: _core.RankTrace, rank: int, shared: bool) -> None:
         self._player = _core.TracePlayer(trace)
+        self._shared = shared
         self._rank = rank
         self._is_in_call = False
         self._exchanged: int | None = None
@@ -282,6 +290,8 @@ class _SoloWorld:
         return received, sent
 
     def step(self) -> list[tuple[int, Any]]:
+        if self._shared:
+            os.sched_yield()  # the rank waits: others have its core
         resumed = self._player.resume()
         if resumed is None:
             return []

@@ -37,10 +37,11 @@ from .late import watched
 from .module import modules as mpi_modules
 from .preimport import preimport, scan
 from .rank import OwnWork, Rank, Sites, current
+from .recording import Solo
 from .script import load
 
 if TYPE_CHECKING:
-    from .recording import Recorder, Solo
+    from .recording import Recorder
 
 _COLLECT_EVERY = 4096
 """Switches between two looks at whether garbage should be collected."""
@@ -605,6 +606,8 @@ def _execute(
             runtime.start(rank, code, view)
         if away is None:  # a rank alone is measured, and pays for collections as a real one does
             gc.disable()
+        if isinstance(recorder, Solo) and recorder.together is not None:
+            recorder.together()
         try:
             with watched(runtime, ends_s):
                 runtime.run(isolation, views)

@@ -111,6 +111,8 @@ EDITIONS = {
     "and a long Allreduce of ranks on hosts of their own goes as MPICH's rules say",
     24: "where hosts share the cores of a testbed's machine, its kernel picks anew whose a core is whenever "
     "the wire has had it; what first exchanges among all have in common is fitted",
+    25: "between hosts, a message takes less of its receiver's core while the kernel is at work on another; "
+    "ranks of a script that share a core share it as they are measured, and hand it on where they wait",
 }
 """What of a prediction each edition of the model has changed; a change of what is priced makes a new one."""
 EDITION = max(EDITIONS)

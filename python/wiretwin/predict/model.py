@@ -414,7 +414,7 @@ class Site:
         if twin is not None and twin.host.network is not None:
             inter = less_network(inter, _between(twin.host.network))
         if twin is not None and (interrupt := twin.layer(layer).interrupt) is not None:
-            inter = {**inter, "interrupt": _interrupt(interrupt, side)}
+            inter = {**inter, **_interrupt(interrupt, side)}
         return model | {
             "nodes": nodes,
             "placement": [rank // self.ranks_per_host for rank in range(self.ranks)],
@@ -435,6 +435,10 @@ class Site:
         else:
             kind = "hosts"
         return f"library-{kind}" if library else kind
+
+    def shares_cores(self, twin: Twin | None) -> bool:
+        """Return whether ranks share cores, as far as a twin tells how many there are."""
+        return twin is not None and self.setup(twin) in ("crowded", "packed")
 
     def notes(self, twin: Twin | None) -> list[str]:
         """Return what a reader of a prediction has to know about the site, with this twin or none."""
@@ -477,10 +481,12 @@ def _on_one_machine(node: dict[str, Any], hosts: int, all_hosts: int) -> list[di
     return [own if host < cores else {**own, "cores_of": host % cores} for host in range(hosts)]
 
 
-def _interrupt(found: Interrupt, side: Side) -> list[dict[str, int]]:
+def _interrupt(found: Interrupt, side: Side) -> dict[str, Any]:
     """Return what a message that comes takes of a receiver that computes, as the model has it."""
     base, rate = (getattr(figure, side) for figure in (found.takes_us, found.per_byte_ns))
-    return [{"from_bytes": 0, "base_ps": round(1e6 * base), "per_byte_fs": round(1e6 * rate)}]
+    line = {"from_bytes": 0, "base_ps": round(1e6 * base), "per_byte_fs": round(1e6 * rate)}
+    saved = 0.0 if found.saved_us is None else found.saved_us.value
+    return {"interrupt": [line], "interrupt_saved_ps": round(1e6 * saved)}
 
 
 def _between(network: str) -> Network:

@@ -344,6 +344,7 @@ class Forecast:
             seed=self.seed,
             limit_s=self.limit_s,
             chosen=chosen,
+            shared=self.site.shares_cores(self.twin),
         )
         parts = dict(zip(chosen, found, strict=True))
         for rank, part in parts.items():

@@ -3,11 +3,13 @@
 Each process runs one rank of the program with the recorded answers of the world (see
 `wiretwin.mpi.recording`), so computation is measured with the caches and the memory traffic that the
 real run will have: as many ranks at once as the host has cores, all started together. Where there are more
-ranks than cores, all of them are loaded before the first runs: what a rank has in a cache when its program
-begins, it shares with the others of its core.
+ranks to measure than cores, all of them are loaded before the first runs: what a rank has in a cache when its
+program begins, it shares with the others. Ranks that share a core in the predicted run share it here as well
+and hand it on wherever they wait: a rank goes on in caches that others have used meanwhile.
 
 `python -m wiretwin.predict.solo SPEC READY GO` is the process: SPEC is a pickled `Spec`; a byte on
-the descriptor READY says that it stands at the start, a byte on GO lets it run.
+the descriptor READY says that it stands at the start, a byte on GO lets it run. One that shares its core
+stands there twice: before and after it has measured what is not its program's.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ class Spec:
 
     `cpu` is its core, `reader_cpu` the one that reads its large messages; `result` is where its
     durations go. `crossing` is the beginning of the files' names by which it and another rank tell how
-    far they are apart; one of the two is the `first`.
+    far they are apart; one of the two is the `first`. Where its core is `shared`, others run there too.
     """
 
     program: Path
@@ -60,6 +62,7 @@ class Spec:
     result: Path
     crossing: Path | None
     first: bool
+    shared: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +89,15 @@ def measure(
     seed: int,
     limit_s: float,
     chosen: Sequence[int] | None = None,
+    shared: bool = False,
 ) -> list[Part]:
     """Run ranks alone, as many at once as there are cores; return their parts in order.
 
-    All ranks run, or those that are `chosen`.
+    All ranks run, or those that are `chosen`. With `shared`, ranks of the predicted run share cores, and
+    up to `_LOADED` of them run on each at once.
 
-    Where too few are left for all cores, the first ones run again beside them: a real run has as many at work
-    all the time, and they share its memory.
+    Where too few are left for all cores that none share, the first ones run again beside them: a real run has
+    as many at work all the time, and they share its memory.
 
     Raises
     ------
@@ -107,7 +112,7 @@ def measure(
         for first in range(0, len(wanted), len(cpus)):
             batch = []
             last = min(first + len(cpus), len(wanted))
-            again = wanted[: max(0, min(first, len(cpus) - (last - first)))]
+            again = () if shared else wanted[: max(0, min(first, len(cpus) - (last - first)))]
             for place, rank in enumerate([*wanted[first:last], *again]):
                 kept = folder / f"recording-{rank}"
                 if not kept.exists():
@@ -131,12 +136,14 @@ def measure(
                         result,
                         crossing,
                         place == 0,
+                        shared,
                     )
                 )
             batches.append(batch)
         found = []
         for first in range(0, len(batches), _LOADED):
-            found += _in_turn(batches[first : first + _LOADED], folder, limit_s)
+            run = _at_once if shared else _in_turn
+            found += run(batches[first : first + _LOADED], folder, limit_s)
     return found[: len(wanted)]
 
 
@@ -147,7 +154,25 @@ def _in_turn(batches: Sequence[Sequence[Spec]], folder: Path, limit_s: float) ->
         deadline = time.monotonic() + limit_s
         ready = all(one.stand(deadline) for one in loaded)
         for one in loaded:
-            one.run(time.monotonic() + limit_s if ready else deadline)
+            one.let_go()
+            one.end(time.monotonic() + limit_s if ready else deadline)
+        return [pickle.loads(spec.result.read_bytes()) for batch in batches for spec in batch]
+
+
+def _at_once(batches: Sequence[Sequence[Spec]], folder: Path, limit_s: float) -> list[Part]:
+    """Load all ranks, and run them all; `limit_s` is for each of those of a core, and for the loading."""
+    with contextlib.ExitStack() as stack:
+        loaded = [_load(batch, folder, stack, limit_s * len(batches)) for batch in batches]
+        deadline = time.monotonic() + limit_s
+        ready = all(one.stand(deadline) for one in loaded)
+        for one in loaded:
+            one.let_go()
+        ready = ready and all(one.stand(deadline) for one in loaded)
+        for one in loaded:
+            one.let_go()
+        deadline = time.monotonic() + limit_s * len(loaded) if ready else deadline
+        for one in loaded:
+            one.end(deadline)
         return [pickle.loads(spec.result.read_bytes()) for batch in batches for spec in batch]
 
 
@@ -193,9 +218,12 @@ class _Batch:
                 return False
         return True
 
-    def run(self, deadline: float) -> None:
-        """Let all go, and wait for their ends."""
+    def let_go(self) -> None:
+        """Let all go."""
         os.write(self.go, b"g" * len(self.children))
+
+    def end(self, deadline: float) -> None:
+        """Wait for their ends."""
         for spec, running, err in self.children:
             try:
                 status = running.wait(max(0.0, deadline - time.monotonic()))
@@ -255,10 +283,13 @@ def _main(argv: Sequence[str]) -> int:
             file = spec.crossing.with_name(f"{spec.crossing.name}-{when}")
             apart[when] = crossing_ns(file, spec.first, limit_s)
 
-    def start() -> OwnWork:
+    def stand() -> None:
         os.write(int(argv[1]), b"r")
         if not os.read(int(argv[2]), 1):
             raise SystemExit("the measuring process has gone")
+
+    def start() -> OwnWork:
+        stand()
         priority.take()
         own = own_work(alone=True)  # only now: cores that are all at work may each be slower
         look("before", _MEET_S)
@@ -270,7 +301,7 @@ def _main(argv: Sequence[str]) -> int:
             spec.args,
             spec.ranks,
             spec.network,
-            Solo(recording, spec.rank),
+            Solo(recording, spec.rank, together=stand if spec.shared else None),
             seed=spec.seed,
             start=start,
         )

@@ -75,3 +75,18 @@ def test_one_size_or_one_launch_makes_no_line() -> None:
     assert found(HOST.samples(launches=3)) is None
     few = interrupted({4: [10_000] * 5, 1024: [12_000] * 5})
     assert found(few.filter((pl.col("loop") != "interrupt") | (pl.col("launch") == 1))) is None
+
+
+def test_what_a_kernel_at_work_saves_is_told_by_several() -> None:
+    alone = interrupted({4: [20_000] * 5, 1024: [21_020] * 5})
+    several = interrupted({4: [20_000 + 3 * 8_000] * 5}).filter(pl.col("loop") == "interrupt")
+    samples = pl.concat([alone, several.with_columns(messages=pl.lit(4, several.schema["messages"]))])
+    line = found(samples)
+    assert line is not None
+    assert line.takes_us.value == pytest.approx(20.016)
+    assert line.saved_us is not None
+    assert line.saved_us.value == pytest.approx(12.013, abs=0.01)
+    assert Twin.parse(fit(samples).to_toml()).to_toml() == fit(samples).to_toml()
+    only = found(alone)
+    assert only is not None
+    assert only.saved_us is None

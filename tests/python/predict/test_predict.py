@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -92,11 +94,12 @@ def recorded(tmp_path: Path, text: str, ranks: int) -> tuple[Path, SimulatedRun,
     return program, run, recorder
 
 
+@pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_rank_alone_takes_the_recorded_path(name: str, tmp_path: Path) -> None:
+def test_a_rank_alone_takes_the_recorded_path(name: str, shared: bool, tmp_path: Path) -> None:
     program, run, recorder = recorded(tmp_path, PROGRAMS[name], 3)
     with nothing_left(program):
-        parts = solo.measure(program, [], recorder.recording, network(3), seed=1, limit_s=60.0)
+        parts = solo.measure(program, [], recorder.recording, network(3), seed=1, limit_s=60.0, shared=shared)
     assert [part.digests for part in parts] == run.compute.digests
     assert [len(part.durations_ps) for part in parts] == [len(one) for one in run.compute.durations_ps]
     assert recorder.recording.timed == (name == "any-source")
@@ -118,6 +121,34 @@ def test_the_trace_with_its_own_durations_is_the_same_run(name: str, ranks: int,
     assert any(longer) if ranks > Twin.parse(TWIN).host.cores else all(longer)
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_ranks_that_share_a_core_hand_it_on_where_they_wait(
+    shared: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Each rank says when it goes on; its clock is that of the recording.
+    noting = HEAD + (
+        "import os\n"
+        "file = os.open(os.environ['NOTED'], os.O_WRONLY | os.O_APPEND | os.O_CREAT)\n"
+        "for _ in range(200):\n"
+        "    os.write(file, f'{rank}\\n'.encode())\n"
+        "    comm.sendrecv(1, dest=rank ^ 1, source=rank ^ 1)\n"
+        "os.close(file)\n"
+    )
+    cores = len(os.sched_getaffinity(0))
+    ranks = 2 * cores
+    monkeypatch.setenv("NOTED", str(tmp_path / "recorded"))
+    program, _, recorder = recorded(tmp_path, noting, ranks)
+    monkeypatch.setenv("NOTED", str(tmp_path / "alone"))
+    solo.measure(program, [], recorder.recording, network(ranks), seed=1, limit_s=60.0, shared=shared)
+    went_on = [int(line) for line in (tmp_path / "alone").read_text().split()]
+    assert len(went_on) == 200 * ranks
+    for core in range(cores):
+        here = [rank for rank in went_on if rank % cores == core]
+        changes = sum(one != other for one, other in pairwise(here))
+        assert (changes > 10) if shared else changes == 1, changes
+
+
+@pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -126,13 +157,15 @@ def test_the_trace_with_its_own_durations_is_the_same_run(name: str, ranks: int,
         ("comm.bcast('x' * (5 + first)); comm.recv(source=rank) if not first else None", "operation"),
     ],
 )
-def test_a_rank_that_departs_when_alone_is_refused(change: str, said: str, tmp_path: Path) -> None:
+def test_a_rank_that_departs_when_alone_is_refused(
+    change: str, said: str, shared: bool, tmp_path: Path
+) -> None:
     flag = tmp_path / "flag"
     text = HEAD + f"import os\nfirst = not os.path.exists({str(flag)!r})\n{change}\n"
     program, _, recorder = recorded(tmp_path, text, 2)
     flag.touch()
     with nothing_left(program), pytest.raises(DepartureError) as caught:
-        solo.measure(program, [], recorder.recording, network(2), seed=1, limit_s=60.0)
+        solo.measure(program, [], recorder.recording, network(2), seed=1, limit_s=60.0, shared=shared)
     message = str(caught.value)
     assert message.startswith("program.py: rank ")
     assert "took another path when it was measured alone: a program that looks at the clock" in message

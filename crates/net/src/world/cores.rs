@@ -457,8 +457,9 @@ impl World {
     }
 
     /// The kernel takes the core of a rank for so long, a message for which has come from another one, and has done with it when
-    /// this says. Where ranks have any of several cores, it takes that on which the rank is, or none.
-    pub(super) fn take_core(&mut self, source: u32, number: u32, takes: u64) -> u64 {
+    /// this says: `next` where it is at work on another one. Where ranks have any of several cores, it takes that on which the rank
+    /// is, or none.
+    pub(super) fn take_core(&mut self, source: u32, number: u32, takes: u64, next: u64) -> u64 {
         let now = self.now;
         let Cores { queues, sharers, cores, .. } = &mut self.cores;
         let sharer = &sharers[number as usize];
@@ -471,6 +472,7 @@ impl World {
             _ => queue.first_core,
         };
         let state = &mut cores[core as usize];
+        let takes = if state.kernel_until > now { next } else { takes };
         state.kernel_until = state.kernel_until.max(now).saturating_add(takes);
         let until = state.kernel_until;
         if queue.picks_anew {

@@ -6,7 +6,7 @@
 //! later ones are late. Where ranks share the core, the work on the others too is that much later.
 //!
 //! The kernel is done with a message when it would arrive if nothing else were on its way. It begins so long before, or
-//! with the first packet of several. Of messages that follow each other closely from one rank to another it takes no more
+//! with the first packet of several. A message that comes while it is at work on another takes less of it. Of messages that follow each other closely from one rank to another it takes no more
 //! than the time between them: one interrupt serves several.
 //!
 //! Choices: what a rank itself does for messages is not made longer, for that was measured with the kernel at work, in
@@ -34,6 +34,8 @@ pub(super) struct Interrupts {
 #[derive(Clone, Copy, Debug, Default)]
 struct Coming {
     takes: u64,
+    /// What it takes where the kernel is at work on another message.
+    next: u64,
     /// When the kernel is done with it, from when it has begun.
     done: u64,
 }
@@ -82,7 +84,8 @@ impl World {
         if all.coming.len() <= index as usize {
             all.coming.resize(index as usize + 1, Coming::default());
         }
-        all.coming[index as usize] = Coming { takes, done: 0 };
+        all.coming[index as usize] =
+            Coming { takes, next: layer.next_interrupt_ps(bytes).min(takes), done: 0 };
         self.queue.push(begins, Event::Interrupt { message: index });
     }
 
@@ -93,7 +96,7 @@ impl World {
         let [source, destination] =
             [message.source, message.destination].map(|rank| self.ranks[rank as usize].sharer);
         let coming = &mut all.coming[index as usize];
-        coming.done = self.take_core(source, destination, coming.takes);
+        coming.done = self.take_core(source, destination, coming.takes, coming.next);
         self.interrupts = Some(all);
     }
 

@@ -33,6 +33,7 @@ fn plain_layer() -> Layer {
         unexpected_copy: None,
         last_packet: None,
         interrupt: None,
+        interrupt_saved: Span::ZERO,
     }
 }
 
@@ -297,6 +298,7 @@ fn an_echo_is_exact_for_every_shape_of_layer() {
                 unexpected_copy: Some(flat(1_000_000)),
                 last_packet: None,
                 interrupt: None,
+                interrupt_saved: Span::ZERO,
             };
             for bytes in [0, 1, 100, 4096, 5000, 1 << 20] {
                 let expected = u64::try_from(layer.half_round_trip_ps(bytes)).unwrap() * 6;

@@ -103,6 +103,7 @@ fn slowed(layer: &Layer, scale: i64) -> Layer {
         unexpected_copy: layer.unexpected_copy.as_ref().map(slow),
         last_packet: None,
         interrupt: None,
+        interrupt_saved: Span::ZERO,
     }
 }
 
@@ -118,6 +119,7 @@ fn build(program: &Program) -> World {
         unexpected_copy: Some(flat(70)),
         last_packet: None,
         interrupt: None,
+        interrupt_saved: Span::ZERO,
         ..plain_layer()
     };
     let intra = slowed(&intra, program.scale);
