@@ -13,9 +13,9 @@
 //! with `LAYER` as `{"call_ps", "overhead_send", "overhead_recv", "latency", "gap",
 //! "rendezvous_from_bytes", "fetch", "fetch_unchanged", "unexpected_copy", "last_packet", "interrupt",
 //! "interrupt_saved_ps"}`; each curve is a list of `{"from_bytes", "base_ps", "per_byte_fs"}` with `from_bytes` ascending from 0.
-//! `rendezvous_from_bytes`, `fetch`, `fetch_unchanged`, `unexpected_copy`, `last_packet`, `interrupt` and `interrupt_saved_ps` may be
-//! null or absent. Numbers are integers. A node may have a `name`, which programs are told where there is no other node, and
-//! nothing here depends on.
+//! `rendezvous_from_bytes`, `fetch`, `fetch_unchanged`, `unexpected_copy`, `last_packet`, `interrupt` and `interrupt_saved_ps`
+//! may be null or absent. Numbers are integers. A node may have a `name`, which programs are told where there is no other
+//! node, and nothing here depends on.
 
 use std::sync::Arc;
 

@@ -456,9 +456,9 @@ impl World {
         self.queue.push(first, Event::Slice { queue });
     }
 
-    /// The kernel takes the core of a rank for so long, a message for which has come from another one, and has done with it when
-    /// this says: `next` where it is at work on another one. Where ranks have any of several cores, it takes that on which the rank
-    /// is, or none.
+    /// The kernel takes the core of a rank for so long, a message for which has come from another one, and has done with it
+    /// when this says: for `next` where it is at work on another message. Where ranks have any of several cores, it takes
+    /// that on which the rank is, or none.
     pub(super) fn take_core(&mut self, source: u32, number: u32, takes: u64, next: u64) -> u64 {
         let now = self.now;
         let Cores { queues, sharers, cores, .. } = &mut self.cores;

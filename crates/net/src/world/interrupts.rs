@@ -6,8 +6,9 @@
 //! later ones are late. Where ranks share the core, the work on the others too is that much later.
 //!
 //! The kernel is done with a message when it would arrive if nothing else were on its way. It begins so long before, or
-//! with the first packet of several. A message that comes while it is at work on another takes less of it. Of messages that follow each other closely from one rank to another it takes no more
-//! than the time between them: one interrupt serves several.
+//! with the first packet of several. A message that comes while it is at work on another takes less of it. Of messages
+//! that follow each other closely from one rank to another it takes no more than the time between them: one interrupt
+//! serves several.
 //!
 //! Choices: what a rank itself does for messages is not made longer, for that was measured with the kernel at work, in
 //! streams and exchanges; and what a rank begins while the kernel works is not late. Between hosts that share a core
