@@ -377,6 +377,14 @@ class FirstCall(_Strict):
         return tuple(value) if isinstance(value, list) else value
 
 
+class Cold(_Strict):
+    """What a call takes more behind computation: it finds caches as that has left them."""
+
+    after_us: Annotated[float, Field(gt=0.0)]
+    """How long it has computed."""
+    takes_us: Figure
+
+
 class LoopedCall(_Strict):
     """What calls of a kind take that follow each other: an iteration of its loop (`wiretwin.loops`).
 
@@ -426,10 +434,12 @@ class Layer(Costs):
     """Absent where it was not measured: within a host."""
     first: Annotated[tuple[FirstCall, ...], Field(max_length=MOST_FIRST)] = ()
     """What first calls take, each sum of those it is named in; absent where it was not measured."""
+    cold: Annotated[tuple[Cold, ...], Field(max_length=MOST_FIRST)] = ()
+    """By how long a rank has computed, the shortest first; absent where it was not measured."""
     looped: Annotated[tuple[LoopedCall, ...], Field(max_length=MOST_FIRST)] = ()
     """What calls take in a loop, the smallest messages; absent where it was not measured."""
 
-    @field_validator("states", "first", "looped", mode="before")
+    @field_validator("states", "first", "cold", "looped", mode="before")
     @classmethod
     def _tuple_of_tables(cls, value: object) -> object:
         return tuple(value) if isinstance(value, list) else value
@@ -588,8 +598,9 @@ def _layer_lines(path: str, layer: Mapping[str, Any], *, listed: bool = False) -
     for one in layer.get("first", ()):
         table = one | {"calls": list(one["calls"])}
         lines += ["", f"[[{path}.first]]", *(_pair(key, value) for key, value in table.items())]
-    for one in layer.get("looped", ()):
-        lines += ["", f"[[{path}.looped]]", *(_pair(key, value) for key, value in one.items())]
+    for key in ("cold", "looped"):
+        for one in layer.get(key, ()):
+            lines += ["", f"[[{path}.{key}]]", *(_pair(name, value) for name, value in one.items())]
     for state in layer.get("states", ()):
         lines += _layer_lines(f"{path}.states", state, listed=True)
     return lines

@@ -71,6 +71,7 @@ fn model() -> Model {
         network: None,
         first: Vec::new(),
         beyond: Vec::new(),
+        cold: Vec::new(),
         keeping: Vec::new(),
     }
 }

@@ -121,6 +121,7 @@ fn model(ranks: u32, cores: u32) -> Model {
         network: None,
         first: Vec::new(),
         beyond: Vec::new(),
+        cold: Vec::new(),
         keeping: Vec::new(),
     }
 }
@@ -140,6 +141,7 @@ fn on_hosts(ranks: u32) -> Model {
         network: Some(network),
         first: Vec::new(),
         beyond: Vec::new(),
+        cold: Vec::new(),
         keeping: Vec::new(),
         ..one
     }

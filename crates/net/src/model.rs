@@ -7,7 +7,8 @@
 //!  "link": {"rate_bit_s": 10000000000, "delay_ps": 500000} or null,
 //!  "network": {"topology": "fat-tree", "hosts": 64, "rate": "100 Gbit/s"} or null,
 //!  "first": [{"calls": ["recv"], "ps": 20000000, "at_end": true or absent}] or absent,
-//!  "beyond": [{"calls": ["Barrier"], "ps": 900000}] or absent}
+//!  "beyond": [{"calls": ["Barrier"], "ps": 900000}] or absent,
+//!  "cold": [{"after_ps": 50000000, "ps": 10000000}] or absent}
 //! ```
 //!
 //! with `LAYER` as `{"call_ps", "overhead_send", "overhead_recv", "latency", "gap",
@@ -135,6 +136,16 @@ pub struct BeyondMessages {
     pub takes_ps: i64,
 }
 
+/// What a rank's next call takes more when it has computed so long since its last one: the work has filled caches and
+/// branch predictors, and the call finds little of itself there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cold {
+    /// How long it has computed.
+    pub after: Span,
+    /// How much more the call takes.
+    pub takes: Span,
+}
+
 /// How far apart the two ranks of a message are, which says what it costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
@@ -171,13 +182,17 @@ pub struct Model {
     pub first: Vec<FirstCall>,
     /// What calls take beyond their messages.
     pub beyond: Vec<BeyondMessages>,
+    /// What a call takes more after computation, the shortest first: between two of these, and from none on, it grows
+    /// evenly, and beyond the last it stays.
+    pub cold: Vec<Cold>,
     /// Calls in which a rank that waits keeps its core to the end of its slice, though ranks yield elsewhere.
     pub keeping: Vec<String>,
 }
 
-const MODEL_KEYS: &str = "nodes placement dealt order own intra inter link network first beyond keeping";
+const MODEL_KEYS: &str = "nodes placement dealt order own intra inter link network first beyond cold keeping";
 const FIRST_KEYS: &str = "calls ps at_end";
 const BEYOND_KEYS: &str = "calls ps";
+const COLD_KEYS: &str = "after_ps ps";
 const NODE_KEYS: &str = "name cores cores_of idle quantum_ps turn_ps fair offers picks_anew tick_ps least_ps";
 const LINK_KEYS: &str = "rate_bit_s delay_ps message_bytes";
 const LAYER_KEYS: &str = "call_ps overhead_send overhead_recv latency gap rendezvous_from_bytes fetch \
@@ -224,8 +239,40 @@ impl Model {
             Some(at) => read_first(&at)?,
         };
         let beyond = fields.optional("beyond").map_or(Ok(Vec::new()), |at| read_beyond(&at))?;
+        let cold = fields.optional("cold").map_or(Ok(Vec::new()), |at| read_cold(&at))?;
         let keeping = fields.optional("keeping").map_or(Ok(Vec::new()), |at| read_names(&at))?;
-        Ok(Self { nodes, placement, dealt, order, own, intra, inter, link, network, first, beyond, keeping })
+        Ok(Self {
+            nodes,
+            placement,
+            dealt,
+            order,
+            own,
+            intra,
+            inter,
+            link,
+            network,
+            first,
+            beyond,
+            cold,
+            keeping,
+        })
+    }
+
+    /// How much more a call takes after so long a computation, both in picoseconds.
+    #[inline]
+    pub(crate) fn cold_ps(&self, computed: u64) -> u64 {
+        let (mut from, mut took) = (0, 0);
+        for point in &self.cold {
+            let (to, takes) = (point.after.as_ps(), point.takes.as_ps());
+            if computed < to {
+                let grown =
+                    u128::from(takes.abs_diff(took)) * u128::from(computed - from) / u128::from(to - from);
+                let grown = grown as u64; // at most the difference of two times
+                return if takes < took { took - grown } else { took + grown };
+            }
+            (from, took) = (to, takes);
+        }
+        took
     }
 
     /// What messages between two ranks cost.
@@ -264,6 +311,20 @@ fn read_beyond(at: &At<'_>) -> Result<Vec<BeyondMessages>, PlanError> {
             let calls = read_names(&fields.get("calls")?)?;
             let takes_ps = fields.get("ps")?.signed(-(LONGEST_PS as i64), LONGEST_PS as i64)?;
             Ok(BeyondMessages { calls, takes_ps })
+        })
+        .collect()
+}
+
+fn read_cold(at: &At<'_>) -> Result<Vec<Cold>, PlanError> {
+    let mut least = 1;
+    let list = at.list("times after which a call takes more, ascending")?;
+    list.iter()
+        .map(|item| {
+            let fields = item.object(COLD_KEYS)?;
+            let after = fields.get("after_ps")?.integer(least, LONGEST_PS)?;
+            least = after + 1;
+            let takes = Span::from_ps(fields.get("ps")?.integer(0, LONGEST_PS)?);
+            Ok(Cold { after: Span::from_ps(after), takes })
         })
         .collect()
 }

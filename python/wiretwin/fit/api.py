@@ -15,6 +15,7 @@ from wiretwin import states
 from wiretwin.errors import InputError
 from wiretwin.faults import explain
 from wiretwin.fit import cluster, first, loggp, looped
+from wiretwin.fit.cold import cold
 from wiretwin.fit.curve import curve_figures
 from wiretwin.fit.given import check_samples
 from wiretwin.fit.interrupt import interrupt
@@ -176,6 +177,7 @@ def fit(
             "sharing": sharing(own, layer, confidence, between="between" in facts),
             "interrupt": interrupt(rows, layer.rendezvous_from_bytes, confidence),
             "first": first.first_calls(own, confidence),
+            "cold": cold(rows, confidence),
             "looped": called[name],
         }
         fitted[name] = layer.model_copy(update=beside)

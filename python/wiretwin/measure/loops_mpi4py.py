@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 from wiretwin.measure.memory import fill, ordinary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from mpi4py.MPI import Comm
 
-__all__ = ["LOOPS", "ON_ONE_CORE", "Echo", "Fetch", "Loop", "RecvBusy", "on_core", "on_one_core"]
+__all__ = ["LOOPS", "ON_ONE_CORE", "Cold", "Echo", "Fetch", "Loop", "RecvBusy", "on_core", "on_one_core"]
 
 now = time.perf_counter_ns
 
@@ -368,6 +368,83 @@ class Fetch(Loop):
             comm.Send(ack, dest=0)
 
 
+class Cold(Loop):
+    """What an echo and work take more one after the other than each among its own kind.
+
+    Each finds caches and branch predictors as the other has left them. The work that is timed for itself is
+    the same, and all other pieces have been done since as well.
+    """
+
+    inside = True
+
+    def __init__(self, comm: Comm, step: dict[str, Any]) -> None:
+        super().__init__(comm, step)
+        self.work = pieces_of_work()
+        self.first = 0
+
+    def lead(self, samples: int, batch: int) -> list[int]:
+        import numpy as np
+
+        comm, ack = self.comm, self.small_in
+        count = self.pieces()
+        order = np.array([count], dtype=np.int64)
+        values = []
+        for _ in range(samples):
+            total = 0
+            for _ in range(batch):
+                comm.Send(order, dest=1)
+                comm.Recv(ack, source=1)
+                begun = now()
+                self.compute(0, count)
+                self.echo()
+                cold = now()
+                self.echo()
+                warm = now()
+                self.compute(count, len(self.work))
+                again = now()
+                self.compute(0, count)
+                end = now()
+                self.compute(count, len(self.work))
+                self.first += count
+                total += (cold - begun) - (warm - cold) - (end - again)
+            values.append(max(0, total))
+        return values
+
+    def follow(self, iterations: int) -> None:
+        import numpy as np
+
+        comm, out, into, ack = self.comm, self.out, self.into, self.small_out
+        order = np.zeros(1, dtype=np.int64)
+        for _ in range(iterations):
+            comm.Recv(order, source=0)
+            comm.Send(ack, dest=0)
+            count = int(order[0])
+            self.compute(0, count)
+            for _ in range(2):
+                comm.Recv(into, source=0)
+                comm.Send(out, dest=0)
+            self.compute(count, len(self.work))
+            self.compute(0, max(count, len(self.work)))
+            self.first += count
+
+    def echo(self) -> None:
+        self.comm.Send(self.out, dest=1)
+        self.comm.Recv(self.into, source=1)
+
+    def pieces(self) -> int:
+        """Return how many pieces of work fill the pause, if they are like all of them."""
+        every = len(self.work)
+        self.compute(0, every)
+        begun = now()
+        self.compute(0, every)
+        return max(1, round(self.pause_ns * every / (now() - begun)))
+
+    def compute(self, begin: int, end: int) -> None:
+        """Do these pieces of work, counted from the first of this iteration."""
+        for number in range(begin, end):
+            self.work[(self.first + number) % len(self.work)]()
+
+
 class OneCore(Loop):
     """An echo of two ranks on one core: what one that waits does with it decides how long that takes."""
 
@@ -497,6 +574,35 @@ class OneCoreThere(Loop):
             comm.Recv(token, source=0)
 
 
+def pieces_of_work() -> list[Callable[[], Any]]:
+    """Return what scripts do between calls, tens of microseconds each: little in common, and much code."""
+    import json
+    import re
+    import textwrap
+    from decimal import Decimal
+    from fractions import Fraction
+
+    import numpy as np
+
+    table = {f"key {number}": [number, number / 7, str(number)] for number in range(12)}
+    text = json.dumps(table)
+    grid, column = np.arange(144.0).reshape(12, 12), np.arange(400.0)[::-1]
+    return [
+        lambda: json.loads(text),
+        lambda: np.array2string(grid[0]),
+        lambda: re.sub(r"[0-9]+", "number", text),
+        lambda: np.sort(column).cumsum(),
+        lambda: json.dumps(table),
+        lambda: [Fraction(one, 7) + Fraction(2, 9) for one in range(5)],
+        lambda: textwrap.wrap(text[:200], 40),
+        lambda: np.dot(grid, grid).max(axis=0),
+        lambda: [f"{one:.3f} {one!r}" for one in grid[0]],
+        lambda: Decimal("1.1") ** 7 / Decimal(3),
+        lambda: sorted(text),
+        lambda: sum(one * one for one in range(300)),
+    ]
+
+
 def hand_on(times: int) -> None:
     """Let the other rank have the core, so often."""
     for _ in range(times):
@@ -513,6 +619,7 @@ LOOPS: dict[str, type[Loop]] = {
     "recv_busy": RecvBusy,
     "interrupt": Interrupt,
     "fetch": Fetch,
+    "cold": Cold,
     "one_core": OneCore,
     "slice": Slice,
     "beside": Beside,

@@ -199,10 +199,13 @@ BESIDE_NS = 40_000_000
 last may be cut short."""
 THERE_NS = 1_000_000
 """A computation before a message that has come is received: a part of a slice, of many looks."""
+COLD_NS = (50_000, 400_000)
+"""Work between one echo and the next: scripts have both."""
 ONCE = {
     "slice": 4, "beside": 2, "one_core_recv": 5, "one_core_probe": 5, "one_core_any": 5, "one_core_there": 5,
+    "cold": 40,
 }  # fmt: skip
-"""Loops of which a sample may take several time slices, and how many of them a launch takes."""
+"""Loops of which a sample takes long, most of them several time slices, and how many a launch takes."""
 
 
 def _coarse(sizes: Sequence[int]) -> list[int]:
@@ -249,10 +252,10 @@ def steps(
         Message sizes in bytes; those above `max_bytes` are left out.
     purpose
         ``curves``: ``echo`` at each size, ``two_write`` at two. ``fit``: besides, ``call``, at the smallest
-        size those of ranks on one core, before all ``first``, at three ``interrupt``, at the smallest of
-        these that of several messages as well, at every second size ``send_busy``, ``recv_busy``, ``fetch``
-        and ``stream``, at every fourth ``prtt``. Above `QUICK_BYTES` it is every fourth and the largest:
-        there a step takes what it must, whatever its share.
+        size those of ranks on one core and ``cold``, before all ``first``, at three ``interrupt``, at the
+        smallest of these that of several messages as well, at every second size ``send_busy``, ``recv_busy``,
+        ``fetch`` and ``stream``, at every fourth ``prtt``. Above `QUICK_BYTES` it is every fourth and the
+        largest: there a step takes what it must, whatever its share.
         A short launch has ``stream`` at half of these sizes, where they are many.
     seconds
         What the steps may take together; ``echo`` gets half of it for ``fit``, nine tenths for ``curves``.
@@ -291,6 +294,8 @@ def steps(
             )
             others += [(INTERRUPT, size, 1, 0) for size in sorted(near)]
             others += [(INTERRUPT, size, INTERRUPTS, 0) for size in sorted(near)[:1]]
+        if loops is not None and "cold" in loops:
+            others += [("cold", usable[0], 1, work) for work in COLD_NS]
         for size in _streamed(coarse) if short else coarse:
             messages = max(4, min(STREAM_MESSAGES, STREAM_WINDOW // size))
             others.append(("stream", size, messages, 0))

@@ -113,6 +113,7 @@ EDITIONS = {
     "the wire has had it; what first exchanges among all have in common is fitted",
     25: "between hosts, a message takes less of its receiver's core while the kernel is at work on another; "
     "ranks of a script that share a core share it as they are measured, and hand it on where they wait",
+    26: "a call takes more behind computation, which has left little of the library in its core's caches",
 }
 """What of a prediction each edition of the model has changed; a change of what is priced makes a new one."""
 EDITION = max(EDITIONS)

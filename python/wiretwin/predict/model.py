@@ -178,6 +178,15 @@ def first_calls(layer: Layer, side: Side = "value") -> dict[str, Any]:
     return {"first": found} if found else {}
 
 
+def cold_calls(layer: Layer, side: Side = "value") -> dict[str, Any]:
+    """Return what a model has of calls after computation: nothing where that was not measured."""
+    found = [
+        {"after_ps": round(1e6 * one.after_us), "ps": round(1e6 * getattr(one.takes_us, side))}
+        for one in layer.cold
+    ]
+    return {"cold": found} if found else {}
+
+
 def _node(host: Host, sharing: Sharing | None, side: Side) -> dict[str, Any]:
     """Return a node as its ranks were measured on one core, or as the host's table says."""
     known = {"name": host.name, "cores": host.cores}
@@ -400,9 +409,8 @@ class Site:
                 of = twin.layer(layer)
                 crowded = together if self.network is None and together > twin.host.cores else 0
                 alike = single_host(twin, layer, crowded or 2)
-                model |= first_calls(of, side) | beyond_messages(
-                    of, alike, crowded=crowded, between=twin.host.between is not None
-                )
+                model |= first_calls(of, side) | cold_calls(of, side)
+                model |= beyond_messages(of, alike, crowded=crowded, between=twin.host.between is not None)
         if self.network is None:
             return model
         hosts = -(-self.ranks // self.ranks_per_host)

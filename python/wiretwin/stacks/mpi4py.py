@@ -33,12 +33,12 @@ from wiretwin.stacks.mpi import (
 )
 from wiretwin.stacks.nature import Nature
 from wiretwin.stacks.wheels import WHEELS
-from wiretwin.stacks.word import ALL_LOOPS, FETCH, FIRST, LOAD, SHARING, TOGETHER, fixed
+from wiretwin.stacks.word import ALL_LOOPS, COLD, FETCH, FIRST, LOAD, SHARING, TOGETHER, fixed
 
 __all__ = ["Mpi4pyMpich", "Mpi4pyOpenMpi", "find"]
 
 PROBE = (sys.executable, "-P", "-m", "wiretwin.measure.probe_mpi4py")
-LOOPS = ALL_LOOPS | FETCH | SHARING | FIRST | (TOGETHER - frozenset(LOAD))
+LOOPS = ALL_LOOPS | FETCH | COLD | SHARING | FIRST | (TOGETHER - frozenset(LOAD))
 
 
 def _package() -> Refusal | None:

@@ -11,6 +11,7 @@ from typing import Any
 __all__ = [
     "ALL_LOOPS",
     "BLOCKING",
+    "COLD",
     "COMPILED",
     "FETCH",
     "FIRST",
@@ -37,6 +38,8 @@ ALL_LOOPS = frozenset({"echo", "two_write", "stream", "prtt", "send_busy", "recv
 """The loops of two ranks that every probe has."""
 FETCH = frozenset({"fetch"})
 """Besides, for a probe whose library can send without waiting."""
+COLD = frozenset({"cold"})
+"""And for a probe of scripts, which compute between their calls."""
 ONE_CORE = frozenset({"one_core", "slice", "beside"})
 """Besides, for a library that is told, or does not need to be told, that ranks share a core."""
 SHARING = ONE_CORE | {"one_core_recv", "one_core_probe", "one_core_any", "one_core_there"}

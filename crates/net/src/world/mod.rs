@@ -19,6 +19,7 @@
 //!   envelope is there; the sender's request is complete when it has seen the receiver's word. Both ranks
 //!   of an exchange so work at once. Over a link data are pushed.
 //! - Between nodes of a network, messages are flows that share its lines, or packets (`network`).
+//! - A call takes more after computation, which has left little of the library in its core's caches.
 //! - On a node with more ranks than cores, everything that needs a core is served in time slices.
 //!
 //! A rank that has a core of its own may run ahead of [`World::now`]: that is exact, because all that
@@ -94,6 +95,8 @@ pub struct World {
     call_of: Vec<u64>,
     /// By the number of a call's name, whether a rank that waits in it keeps its core though ranks yield.
     keeping: Vec<bool>,
+    /// By rank, for how long it has computed since its last call; of none where that makes no call longer.
+    computed: Vec<u64>,
     timeline: Option<Timeline>,
     digest: TraceDigest,
     /// Requests to be cancelled, by the number of their event, and how many events are to come.
@@ -157,6 +160,7 @@ impl World {
             firsts_of: vec![0],
             call_of: vec![0],
             keeping: vec![false],
+            computed: vec![0; if model.cold.is_empty() { 0 } else { ranks.len() }],
             timeline: timeline.then(|| Timeline::new(ranks.len() as u32)),
             digest: TraceDigest::new(),
             cancels: Vec::new(),
@@ -273,7 +277,12 @@ impl World {
     pub fn post(&mut self, rank: u32, op: Op<'_>) -> Result<Option<RequestId>, OpError> {
         self.begin_post(rank)?;
         match op {
-            Op::Compute(span) => self.act(rank, span.as_ps(), Kind::Compute, Effect::None),
+            Op::Compute(span) => {
+                if let Some(computed) = self.computed.get_mut(rank as usize) {
+                    *computed = computed.saturating_add(span.as_ps());
+                }
+                self.act(rank, span.as_ps(), Kind::Compute, Effect::None);
+            }
             Op::Sleep(span) => self.act(rank, span.as_ps(), Kind::Compute, Effect::Sleep),
             Op::Enter { name, site } => self.begin_call(rank, name, site)?,
             Op::Exit => {
@@ -371,7 +380,9 @@ impl World {
             return Err(OpError::NoSuchName { name });
         }
         self.act(rank, 0, Kind::Endpoint, Effect::Name { name: name.0, site });
-        let call = self.call_of[name.0 as usize] + self.first_time(rank, name).as_ps();
+        let computed = self.computed.get_mut(rank as usize).map_or(0, std::mem::take);
+        let known = self.call_of[name.0 as usize] + self.model.cold_ps(computed);
+        let call = known + self.first_time(rank, name).as_ps();
         self.act(rank, call, Kind::Endpoint, Effect::None);
         Ok(())
     }

@@ -116,6 +116,7 @@ fn data_that_a_link_carries_are_pushed() {
         network: None,
         first: Vec::new(),
         beyond: Vec::new(),
+        cold: Vec::new(),
         keeping: Vec::new(),
     };
     let clocks = [None, Some(link)].map(|link| {

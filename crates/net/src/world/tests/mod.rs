@@ -12,7 +12,7 @@ mod whole;
 
 use super::*;
 use crate::layer::{Curve, Segment};
-use crate::model::{BeyondMessages, FirstCall, Idle, NetworkModel, NodeModel};
+use crate::model::{BeyondMessages, Cold, FirstCall, Idle, NetworkModel, NodeModel};
 use wiretwin_units::{BitRate, Bytes};
 
 fn flat(ps: u64) -> Curve {
@@ -60,6 +60,7 @@ fn model(ranks: u32, cores: u32, idle: Idle, intra: Layer) -> Model {
         network: None,
         first: Vec::new(),
         beyond: Vec::new(),
+        cold: Vec::new(),
         keeping: Vec::new(),
     }
 }
@@ -174,6 +175,32 @@ fn a_call_takes_each_time_what_it_takes_beyond_its_messages() {
     assert_eq!(enter(1, "recv"), 6);
     // Never less than nothing.
     assert_eq!(enter(1, "Barrier"), 6);
+    world.check_totals();
+}
+
+#[test]
+fn a_call_takes_more_the_longer_its_rank_has_computed_since_the_last() {
+    let mut model = model(2, 2, Idle::Spin, plain_layer());
+    let cold = |after, takes| Cold { after: Span::from_ps(after), takes: Span::from_ps(takes) };
+    model.cold = vec![cold(100, 30), cold(300, 50), cold(500, 40)];
+    let mut world = World::new(model, 1, true);
+    let mut call_after = |computed: &[u64]| {
+        for &ps in computed {
+            world.post(0, Op::Compute(Span::from_ps(ps))).unwrap();
+        }
+        let before = world.clock(0);
+        world.enter(0, "send");
+        world.post(0, Op::Exit).unwrap();
+        world.clock(0) - before
+    };
+    // Every call takes 10.
+    assert_eq!(call_after(&[]), 10);
+    assert_eq!(call_after(&[50]), 25);
+    assert_eq!(call_after(&[60, 40]), 40);
+    assert_eq!(call_after(&[200]), 50);
+    assert_eq!(call_after(&[400]), 55);
+    assert_eq!(call_after(&[u64::from(u32::MAX)]), 50);
+    assert_eq!(call_after(&[]), 10);
     world.check_totals();
 }
 

@@ -33,6 +33,7 @@ fn on(count: u32, network: NetworkModel, inter: Layer) -> World {
         network: Some(network),
         first: Vec::new(),
         beyond: Vec::new(),
+        cold: Vec::new(),
         keeping: Vec::new(),
     };
     World::new(model, 1, true)

@@ -37,6 +37,7 @@ pub(super) fn on(topology: &str, hosts: u32, inter: Layer) -> World {
         network: Some(network(&text)),
         first: Vec::new(),
         beyond: Vec::new(),
+        cold: Vec::new(),
         keeping: Vec::new(),
     };
     World::new(model, 1, true)

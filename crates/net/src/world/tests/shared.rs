@@ -275,6 +275,7 @@ fn two_nodes(ranks: u32, link: Option<LinkModel>) -> World {
         network: None,
         first: Vec::new(),
         beyond: Vec::new(),
+        cold: Vec::new(),
         keeping: Vec::new(),
     };
     World::new(model, 1, true)

@@ -151,6 +151,7 @@ fn build(program: &Program) -> World {
             .then(|| network("star:hosts=2,rate=7000Gbit/s,delay=333ps,mtu=400B,headers=20B")),
         first: Vec::new(),
         beyond: Vec::new(),
+        cold: Vec::new(),
         keeping: Vec::new(),
     };
     World::new(model, 1, true)
