@@ -82,6 +82,8 @@ struct Core {
     epoch: u32,
     /// So long the kernel has it.
     kernel_until: u64,
+    /// For how long ranks have computed on it, in all.
+    computed: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +117,8 @@ struct Sharer {
     looks: bool,
     /// When it last went on from a call in which it had looked.
     looked: u64,
+    /// For how long ranks had computed on its core when it was in the library there for the last time.
+    warm_at: u64,
 }
 
 /// What a rank does with its core.
@@ -175,7 +179,7 @@ impl Cores {
             };
             for _ in 0..count {
                 let (first_core, queue) = (cores.len() as u32, queues.len() as u32);
-                let core = Core { queue, sharer: NONE, slice_end: 0, epoch: 0, kernel_until: 0 };
+                let core = Core { queue, sharer: NONE, slice_end: 0, epoch: 0, kernel_until: 0, computed: 0 };
                 cores.extend((0..each).map(|_| core));
                 queues.push(RunQueue {
                     first_core,
@@ -225,6 +229,7 @@ impl Cores {
             entered: false,
             looks: false,
             looked: 0,
+            warm_at: 0,
         });
         (self.sharers.len() - 1) as u32
     }
@@ -541,6 +546,16 @@ impl World {
             && !self.is_satisfied(sharer.rank)
     }
 
+    /// What the library's next work takes more on a rank's core for what ranks have computed there since its last.
+    fn cold_on_core(&mut self, number: u32) -> u64 {
+        let Cores { sharers, cores, .. } = &mut self.cores;
+        let sharer = &mut sharers[number as usize];
+        let Place::On(core) = sharer.place else { return 0 };
+        let computed = cores[core as usize].computed;
+        let since = computed.saturating_sub(std::mem::replace(&mut sharer.warm_at, computed));
+        self.model.cold_ps(since)
+    }
+
     /// What the rank on a core does with it.
     fn decide(&mut self, number: u32) -> Decision {
         loop {
@@ -560,6 +575,7 @@ impl World {
                     self.apply(rank, self.now, self.now, effect);
                     continue;
                 }
+                let cost = if kind == Kind::Endpoint { cost + self.cold_on_core(number) } else { cost };
                 let (peer, bytes) = match effect {
                     Effect::Send { message } => {
                         let message = &self.messages[message as usize];
@@ -597,6 +613,7 @@ impl World {
             }
             match self.next_step(rank) {
                 Step::Handle { message, cost } => {
+                    let cost = cost + self.cold_on_core(number);
                     let handled = &self.messages[message as usize];
                     let bytes = handled.bytes;
                     let peer =
@@ -708,6 +725,9 @@ impl World {
         self.spend(rank, elapsed - interrupted, burn.kind, burn.peer, burn.bytes);
         self.spend(rank, interrupted, Kind::Endpoint, -1, 0);
         let member = self.cores.sharers[number].member;
+        if burn.kind == Kind::Compute {
+            self.cores.cores[core as usize].computed += elapsed - interrupted;
+        }
         if let Some(turns) = &mut self.cores.queue_of(core).turns {
             turns.work(member, elapsed - interrupted);
         }

@@ -19,7 +19,8 @@
 //!   envelope is there; the sender's request is complete when it has seen the receiver's word. Both ranks
 //!   of an exchange so work at once. Over a link data are pushed.
 //! - Between nodes of a network, messages are flows that share its lines, or packets (`network`).
-//! - A call takes more after computation, which has left little of the library in its core's caches.
+//! - A call takes more after computation, which has left little of the library in its core's caches, and so does
+//!   a message that is taken in after others have computed on that core.
 //! - On a node with more ranks than cores, everything that needs a core is served in time slices.
 //!
 //! A rank that has a core of its own may run ahead of [`World::now`]: that is exact, because all that
@@ -95,7 +96,8 @@ pub struct World {
     call_of: Vec<u64>,
     /// By the number of a call's name, whether a rank that waits in it keeps its core though ranks yield.
     keeping: Vec<bool>,
-    /// By rank, for how long it has computed since its last call; of none where that makes no call longer.
+    /// By rank, for how long it has computed on a core of its own since its last call; of none where that makes no
+    /// call longer.
     computed: Vec<u64>,
     timeline: Option<Timeline>,
     digest: TraceDigest,
@@ -381,7 +383,9 @@ impl World {
         }
         self.act(rank, 0, Kind::Endpoint, Effect::Name { name: name.0, site });
         let computed = self.computed.get_mut(rank as usize).map_or(0, std::mem::take);
-        let known = self.call_of[name.0 as usize] + self.model.cold_ps(computed);
+        // Of a rank that may share its core, who else has computed there is known when the call begins.
+        let cold = if self.ranks[rank as usize].sharer == NONE { self.model.cold_ps(computed) } else { 0 };
+        let known = self.call_of[name.0 as usize] + cold;
         let call = known + self.first_time(rank, name).as_ps();
         self.act(rank, call, Kind::Endpoint, Effect::None);
         Ok(())

@@ -70,6 +70,20 @@ fn a_rank_that_polls_keeps_the_core_until_its_slice_ends() {
 }
 
 #[test]
+fn what_others_compute_on_a_core_makes_a_ranks_own_library_cold_too() {
+    let mut model = model(2, 1, Idle::Sleep, plain_layer());
+    model.cold = vec![Cold { after: Span::from_ps(2000), takes: Span::from_ps(600) }];
+    let mut world = World::new(model, 1, true);
+    let receive = world.recv(0, from(1, 0));
+    world.wait(0, &[receive], WaitMode::All);
+    world.compute(1, 1000);
+    let sends = [(); 2].map(|()| world.send(1, 0, 0, 8, Mode::Standard));
+    world.wait(1, &sends, WaitMode::All);
+    // 1 computes to 1000, sends to 1400, for the library is cold, and to 1500; flight 1010; 0 takes that in, 50 and 300.
+    assert_eq!(ends(&mut world), [2760, 1500]);
+}
+
+#[test]
 fn ranks_have_their_first_turns_in_the_order_that_is_told() {
     let ended = |order: Vec<u32>| {
         let model = Model { dealt: vec![0; 3], order, ..model(3, 1, Idle::Yield, plain_layer()) };
