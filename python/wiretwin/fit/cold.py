@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from wiretwin.fit.stats import held, interval
-from wiretwin.twin import Cold, Figure
+from wiretwin.fit.looped import typical
+from wiretwin.twin import Cold
 
 __all__ = ["LOOP", "cold"]
 
 LOOP = "cold"
-MIN_LAUNCHES = 2
 
 
 def cold(summary: pl.DataFrame, confidence: float) -> tuple[Cold, ...]:
@@ -28,13 +27,9 @@ def cold(summary: pl.DataFrame, confidence: float) -> tuple[Cold, ...]:
     confidence
         Of the intervals.
     """
-    found = []
     rows = summary.filter(pl.col("loop") == LOOP)
+    found = []
     for (delay_ns,), of_work in sorted(rows.group_by("delay_ns"), key=lambda group: group[0]):
-        launches = of_work.height
-        if launches < MIN_LAUNCHES:
-            continue
-        typical = held(interval(of_work["value_ns"].to_numpy() / 1e3, confidence), Figure.RANGE)
-        takes = Figure(**typical, launches=launches, samples=int(of_work["samples"].sum()))
-        found.append(Cold(after_us=delay_ns / 1e3, takes_us=takes))
+        if takes := typical(of_work, confidence):
+            found.append(Cold(after_us=delay_ns / 1e3, takes_us=takes))
     return tuple(found)

@@ -8,7 +8,7 @@ from wiretwin.fit.stats import held, interval
 from wiretwin.loops import LOOPED
 from wiretwin.twin import Figure, LoopedCall
 
-__all__ = ["LOOP", "SHARED", "looped_calls"]
+__all__ = ["LOOP", "SHARED", "looped_calls", "typical"]
 
 LOOP, SHARED = "later_", "shared_"
 """What names of samples of loops begin with, and those of loops of two ranks on one core."""
@@ -27,16 +27,24 @@ def looped_calls(summary: pl.DataFrame, confidence: float) -> tuple[LoopedCall, 
     """
     fitted = []
     for kind in LOOPED:
-        takes, shared = (_typical(summary, name + kind, confidence) for name in (LOOP, SHARED))
+        loops = (summary.filter(pl.col("loop") == name + kind) for name in (LOOP, SHARED))
+        takes, shared = (typical(rows, confidence) for rows in loops)
         if takes is not None:
             fitted.append(LoopedCall(kind=kind, takes_us=takes, one_core_us=shared))
     return tuple(fitted)
 
 
-def _typical(summary: pl.DataFrame, loop: str, confidence: float) -> Figure | None:
-    """Return what an iteration takes the typical launch, in microseconds; none of fewer than two launches."""
-    rows = summary.filter(pl.col("loop") == loop)
+def typical(rows: pl.DataFrame, confidence: float) -> Figure | None:
+    """Return what an iteration of a loop takes the typical launch, in us; none of fewer than two launches.
+
+    Parameters
+    ----------
+    rows
+        Of one step of a layer, one each launch.
+    confidence
+        Of the interval.
+    """
     if rows.height < MIN_LAUNCHES:
         return None
-    typical = interval(rows["value_ns"].to_numpy() / 1e3, confidence)
-    return Figure(**held(typical, Figure.RANGE), launches=rows.height, samples=int(rows["samples"].sum()))
+    found = interval(rows["value_ns"].to_numpy() / 1e3, confidence)
+    return Figure(**held(found, Figure.RANGE), launches=rows.height, samples=int(rows["samples"].sum()))
