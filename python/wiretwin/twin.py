@@ -458,6 +458,16 @@ class Layer(Costs):
             raise ValueError(f"{', '.join(s.name for s in states)}; allowed are names that differ")
         return states
 
+    @field_validator("cold")
+    @classmethod
+    def _rising(cls, cold: tuple[Cold, ...]) -> tuple[Cold, ...]:
+        for shorter, longer in pairwise(one.after_us for one in cold):
+            if shorter >= longer:
+                raise ValueError(
+                    f"after_us {shorter:g} comes before {longer:g}; allowed is the shortest first"
+                )
+        return cold
+
     def in_state(self, name: str | None) -> Costs:
         """Return the costs in a state, or over all launches; InputError if there is no such state."""
         if name is None:

@@ -524,7 +524,7 @@ mod tests {
     #[test]
     fn a_wrong_model_is_refused_with_key_value_and_what_is_allowed() {
         type Change = fn(&mut Value);
-        let cases: [(Change, &str, &str, &str); 20] = [
+        let cases: [(Change, &str, &str, &str); 21] = [
             (|m| m["nodes"] = Value::Array(vec![]), "nodes", "[]", "one node or more"),
             (|m| m["nodes"][0]["cores"] = 0.into(), "nodes[0].cores", "0", "from 1 to"),
             (|m| m["nodes"][0]["least_ps"] = 5.into(), "nodes[0].least_ps", "5", "nothing without tick_ps"),
@@ -539,6 +539,12 @@ mod tests {
                 "first[0].at_end",
                 "1",
                 "true or false",
+            ),
+            (
+                |m| m["cold"] = serde_json::json!([{"after_ps": 7, "ps": 1}, {"after_ps": 7, "ps": 2}]),
+                "cold[1].after_ps",
+                "7",
+                "from 8",
             ),
             (|m| m["nodes"][0]["idle"] = "nap".into(), "nodes[0].idle", "\"nap\"", "spin, yield, sleep"),
             (|m| m["nodes"][0]["quantum_ps"] = 0.into(), "nodes[0].quantum_ps", "0", "from 1"),

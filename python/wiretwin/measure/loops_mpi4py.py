@@ -382,6 +382,11 @@ class Cold(Loop):
         self.work = pieces_of_work()
         self.first = 0
 
+    @property
+    def payload(self) -> tuple[int, int]:
+        """The bytes that the messages of an iteration hold, out and back."""
+        return 8 + 2 * len(self.out), 1 + 2 * len(self.into)
+
     def lead(self, samples: int, batch: int) -> list[int]:
         import numpy as np
 
@@ -400,11 +405,11 @@ class Cold(Loop):
                 cold = now()
                 self.echo()
                 warm = now()
-                self.compute(count, len(self.work))
+                self.compute(count, self.end(count))
                 again = now()
                 self.compute(0, count)
                 end = now()
-                self.compute(count, len(self.work))
+                self.compute(count, self.end(count))
                 self.first += count
                 total += (cold - begun) - (warm - cold) - (end - again)
             values.append(max(0, total))
@@ -423,8 +428,8 @@ class Cold(Loop):
             for _ in range(2):
                 comm.Recv(into, source=0)
                 comm.Send(out, dest=0)
-            self.compute(count, len(self.work))
-            self.compute(0, max(count, len(self.work)))
+            self.compute(count, self.end(count))
+            self.compute(0, self.end(count))
             self.first += count
 
     def echo(self) -> None:
@@ -438,6 +443,11 @@ class Cold(Loop):
         begun = now()
         self.compute(0, every)
         return max(1, round(self.pause_ns * every / (now() - begun)))
+
+    def end(self, count: int) -> int:
+        """Return where the round of all pieces ends that the piece behind so many is in."""
+        every = len(self.work)
+        return (count // every + 1) * every
 
     def compute(self, begin: int, end: int) -> None:
         """Do these pieces of work, counted from the first of this iteration."""

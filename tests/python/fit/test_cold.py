@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from fit_help import HOST
 
+from wiretwin.errors import InputError
 from wiretwin.fit.api import fit
 from wiretwin.predict.model import Site
 from wiretwin.twin import Twin
@@ -36,6 +37,14 @@ def test_the_typical_sample_of_the_typical_launch_counts_at_each_length() -> Non
     assert long.takes_us.high >= 43.0
     assert (long.takes_us.launches, long.takes_us.samples) == (3, 9)
     assert Twin.parse(twin.to_toml()).to_toml() == twin.to_toml()
+
+
+def test_lengths_of_work_that_do_not_rise_are_refused_by_their_place() -> None:
+    text = fit(behind_work({50_000: [0, 9000, 9000], 400_000: [0, 9000, 9000]})).to_toml()
+    with pytest.raises(
+        InputError, match=r"cold.*after_us 400 comes before 50; allowed is the shortest first"
+    ):
+        Twin.parse(text.replace("= 400.0", "= X").replace("= 50.0", "= 400.0").replace("= X", "= 50.0"))
 
 
 def test_one_launch_tells_nothing() -> None:
