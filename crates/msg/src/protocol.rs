@@ -14,8 +14,11 @@
 //! library copies them, whether or not the sender is; then its word to the sender (FIN) is under way,
 //! and the sender's request is complete once the sender, inside the library, has seen it.
 //!
-//! Choice: a synchronous send always goes by rendezvous, and a buffered one leaves as a standard one
-//! would, but its request is complete at once.
+//! Acknowledged: a synchronous send whose data are short enough to be pushed with the envelope. The receiver, when it
+//! has them, says so (the same FIN), and the sender's request is complete when it has seen that: MPICH over libfabric
+//! and Open MPI (`ob1`) do it so.
+//!
+//! Choice: a buffered send leaves as a standard one would, but its request is complete at once.
 
 /// The mode of a send (MPI-4.1, 3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +58,8 @@ impl Mode {
 pub enum Protocol {
     /// With the envelope, whether or not a receive is posted.
     Eager,
+    /// With the envelope, and the receiver's word completes the send.
+    Acknowledged,
     /// After a handshake, once a receive is matched.
     Rendezvous,
     /// By rendezvous, the receiver taking them from the sender's memory.
@@ -68,13 +73,24 @@ impl Protocol {
     #[must_use]
     pub fn choose(mode: Mode, bytes: u64, rendezvous_from: Option<u64>) -> Self {
         match mode {
-            Mode::Synchronous => Self::Rendezvous,
+            _ if rendezvous_from.is_some_and(|from| bytes >= from) => Self::Rendezvous,
+            Mode::Synchronous => Self::Acknowledged,
             // A ready send knows its receive is there, so it needs no handshake, but its data are
             // as long as another's: MPICH treats it as a standard one, and so does this.
-            Mode::Standard | Mode::Ready | Mode::Buffered | Mode::Unchanged => {
-                if rendezvous_from.is_some_and(|from| bytes >= from) { Self::Rendezvous } else { Self::Eager }
-            }
+            Mode::Standard | Mode::Ready | Mode::Buffered | Mode::Unchanged => Self::Eager,
         }
+    }
+
+    /// Whether data leave with the envelope.
+    #[inline]
+    #[must_use]
+    pub const fn pushes_at_once(self) -> bool {
+        matches!(self, Self::Eager | Self::Acknowledged)
+    }
+
+    /// Whether a receiver that has the data tells their sender.
+    const fn tells(self) -> bool {
+        matches!(self, Self::Acknowledged | Self::Fetched)
     }
 }
 
@@ -93,8 +109,9 @@ pub enum TransferState {
     DataUnderWay,
     /// The data are where the receiver can take them in, matched, and not yet taken in.
     Delivered,
-    /// Fetched: the receive is complete; the FIN is under way or waits for the sender to enter the library.
-    Fetched,
+    /// Fetched or acknowledged: the receive is complete; the FIN is under way or waits for the sender to enter the
+    /// library.
+    Told,
     /// Taken in: the receive is complete, and the send with it.
     Complete,
 }
@@ -198,17 +215,16 @@ impl Transfer {
         use TransferState as S;
         let (state, next) = match (self.state, input, self.protocol) {
             (S::EnvelopeUnderWay, Input::ArrivedUnexpected, _) => (S::Unexpected, Next::Wait),
-            (S::EnvelopeUnderWay, Input::ArrivedMatched, Protocol::Eager | Protocol::Fetched)
-            | (S::Unexpected, Input::Posted, Protocol::Eager | Protocol::Fetched) => {
-                (S::Delivered, Next::ReceiverTakesIn)
-            }
             (S::EnvelopeUnderWay, Input::ArrivedMatched, Protocol::Rendezvous)
             | (S::Unexpected, Input::Posted, Protocol::Rendezvous) => (S::Matched, Next::ReceiverClears),
+            (S::EnvelopeUnderWay, Input::ArrivedMatched, _) | (S::Unexpected, Input::Posted, _) => {
+                (S::Delivered, Next::ReceiverTakesIn)
+            }
             (S::Matched, Input::Clear, _) => (S::Cleared, Next::SenderPushes),
             (S::Cleared, Input::Push, _) => (S::DataUnderWay, Next::DataTravel),
             (S::DataUnderWay, Input::DataArrived, _) => (S::Delivered, Next::ReceiverTakesIn),
-            (S::Delivered, Input::TakenIn, Protocol::Fetched) => (S::Fetched, Next::FinTravels),
-            (S::Fetched, Input::FinSeen, _) => {
+            (S::Delivered, Input::TakenIn, protocol) if protocol.tells() => (S::Told, Next::FinTravels),
+            (S::Told, Input::FinSeen, _) => {
                 (S::Complete, Next::Done { sender_completes: !self.completes_locally() })
             }
             (S::Delivered, Input::TakenIn, _) => {
@@ -241,7 +257,9 @@ mod tests {
         assert_eq!(Protocol::choose(Mode::Standard, 99, Some(100)), Protocol::Eager);
         assert_eq!(Protocol::choose(Mode::Standard, 100, Some(100)), Protocol::Rendezvous);
         assert_eq!(Protocol::choose(Mode::Standard, u64::MAX, None), Protocol::Eager);
-        assert_eq!(Protocol::choose(Mode::Synchronous, 0, None), Protocol::Rendezvous);
+        assert_eq!(Protocol::choose(Mode::Synchronous, 0, None), Protocol::Acknowledged);
+        assert_eq!(Protocol::choose(Mode::Synchronous, 99, Some(100)), Protocol::Acknowledged);
+        assert_eq!(Protocol::choose(Mode::Synchronous, 100, Some(100)), Protocol::Rendezvous);
         assert_eq!(Protocol::choose(Mode::Buffered, 100, Some(100)), Protocol::Rendezvous);
     }
 
@@ -281,8 +299,18 @@ mod tests {
     }
 
     #[test]
+    fn an_acknowledged_message_is_taken_in_once_matched_and_its_sender_completes_when_it_is_told() {
+        let mut transfer = Transfer::new(Protocol::Acknowledged, Mode::Synchronous);
+        assert!(!transfer.completes_locally());
+        assert_eq!(transfer.handle(Input::ArrivedUnexpected), Ok(Next::Wait));
+        assert_eq!(transfer.handle(Input::Posted), Ok(Next::ReceiverTakesIn));
+        assert_eq!(transfer.handle(Input::TakenIn), Ok(Next::FinTravels));
+        assert_eq!(transfer.handle(Input::FinSeen), Ok(Next::Done { sender_completes: true }));
+    }
+
+    #[test]
     fn every_state_meets_every_input_and_a_wrong_one_changes_nothing() {
-        // Allowed inputs by state, eager, rendezvous and fetched, in the order of `INPUTS`.
+        // Allowed inputs by state, eager, rendezvous, and fetched or acknowledged, in the order of `INPUTS`.
         let table = [
             (TransferState::EnvelopeUnderWay, "1100 0000", "1100 0000", "1100 0000"),
             (TransferState::Unexpected, "0010 0000", "0010 0000", "0010 0000"),
@@ -290,13 +318,16 @@ mod tests {
             (TransferState::Cleared, "", "0000 1000", ""),
             (TransferState::DataUnderWay, "", "0000 0100", ""),
             (TransferState::Delivered, "0000 0010", "0000 0010", "0000 0010"),
-            (TransferState::Fetched, "", "", "0000 0001"),
+            (TransferState::Told, "", "", "0000 0001"),
             (TransferState::Complete, "0000 0000", "0000 0000", "0000 0000"),
         ];
-        for (state, eager, rendezvous, fetched) in table {
-            for (protocol, allowed) in
-                [(Protocol::Eager, eager), (Protocol::Rendezvous, rendezvous), (Protocol::Fetched, fetched)]
-            {
+        for (state, eager, rendezvous, told) in table {
+            for (protocol, allowed) in [
+                (Protocol::Eager, eager),
+                (Protocol::Rendezvous, rendezvous),
+                (Protocol::Fetched, told),
+                (Protocol::Acknowledged, told),
+            ] {
                 for (input, flag) in INPUTS.iter().zip(allowed.chars().filter(|c| *c != ' ')) {
                     let mut transfer = Transfer { protocol, mode: Mode::Standard, state };
                     let outcome = transfer.handle(*input);

@@ -114,7 +114,8 @@ EDITIONS = {
     25: "between hosts, a message takes less of its receiver's core while the kernel is at work on another; "
     "ranks of a script that share a core share it as they are measured, and hand it on where they wait",
     26: "a call takes more behind computation, which has left little of the library in its core's caches; "
-    "where ranks share a core, so does a message that one takes in behind what another has computed",
+    "where ranks share a core, so does a message that one takes in behind what another has computed; since "
+    "its second day a short synchronous message goes with its envelope, and its receiver's word completes it",
 }
 """What of a prediction each edition of the model has changed; a change of what is priced makes a new one."""
 EDITION = max(EDITIONS)

@@ -356,12 +356,11 @@ impl Machine {
             return Ok(());
         }
         let synchronous = mode == Mode::Synchronous;
-        let as_standard = synchronous && self.policy.synchronous == SynchronousSend::Acknowledged;
-        let chosen_mode = if as_standard { Mode::Standard } else { mode };
+        let may_push = !synchronous || self.policy.synchronous == SynchronousSend::Acknowledged;
         let from = self.policy.rendezvous_from.map(Bytes::get);
         let held = self.policy.held(bytes);
-        let eager =
-            Protocol::choose(chosen_mode, bytes.get(), from) == Protocol::Eager && held <= peer.window;
+        let pushes = may_push && Protocol::choose(mode, bytes.get(), from).pushes_at_once();
+        let eager = pushes && held <= peer.window;
         if eager && self.policy.window.is_some() {
             peer.window -= held;
         }

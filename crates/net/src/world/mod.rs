@@ -13,6 +13,7 @@
 //! - Matched messages are taken in while the receiver is inside a suspending call, in the order in
 //!   which they became available, and each charges its overhead (and the copy, if it came before its
 //!   receive was posted). There is no asynchronous progress.
+//! - A synchronous send that is short is an eager one whose receiver tells its sender.
 //! - A rendezvous sends its envelope ahead; its data move once the receive is posted and both ends
 //!   are inside the library, and then take what the layer says, the handshake included.
 //! - Where the layer's receivers fetch, the receiver alone works on the data of a rendezvous once the
@@ -585,7 +586,7 @@ impl World {
         self.counts.sent += 1;
         self.counts.held += 1;
         let cost = match protocol {
-            Protocol::Eager => self.costs(reach, bytes).send_ps,
+            Protocol::Eager | Protocol::Acknowledged => self.costs(reach, bytes).send_ps,
             Protocol::Rendezvous => 0,
             // The envelope alone.
             Protocol::Fetched => self.layer(reach).send_cost_ps(0),

@@ -22,7 +22,7 @@ use super::carrier::Carrier;
 use super::state::{NONE, Pair};
 use super::transfer::{Crossing, is_envelope_only};
 use crate::flow::{FlowId, Flows};
-use crate::model::NetworkModel;
+use crate::model::{NetworkModel, Reach};
 use crate::queue::Event;
 
 /// The way from one rank to another, and who is on it.
@@ -324,6 +324,16 @@ impl World {
         let route = network.way(index).route;
         let rest = network.rest(route, bytes);
         (network.on_slowest(route, bytes).saturating_add(rest).as_ps(), rest.as_ps())
+    }
+
+    /// What a word without data takes to cross the network behind a message, if it is alone.
+    pub(super) fn network_word(&mut self, index: u32) -> u64 {
+        let Some(network) = &mut self.network else { return 0 };
+        if self.messages[index as usize].reach != Reach::Between {
+            return 0;
+        }
+        let route = network.way(index).route;
+        network.on_slowest(route, Bytes::ZERO).saturating_add(network.rest(route, Bytes::ZERO)).as_ps()
     }
 
     /// A message whose last bit is at its receiver at `end`, and would be there `alone` after it entered, were it

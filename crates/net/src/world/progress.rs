@@ -218,19 +218,22 @@ impl World {
                 self.transition(index, Input::Push);
                 cost
             }
-            TransferState::Fetched => {
+            TransferState::Told => {
                 let cost = layer.recv_cost_ps(0);
                 let (arrival, flight, peer) = (message.arrival, message.flight, message.destination as i32);
                 self.wait_until(rank, self.now, arrival.saturating_sub(flight), arrival, peer, bytes);
                 cost
             }
             _ => {
-                let copy = if message.unexpected && message.transfer.protocol() == Protocol::Eager {
+                let protocol = message.transfer.protocol();
+                let copy = if message.unexpected && protocol.pushes_at_once() {
                     layer.unexpected_copy_ps(bytes)
                 } else {
                     0
                 };
-                let cost = message.recv_cost + copy;
+                // What a receiver fetches was measured with its word to the sender.
+                let word = if protocol == Protocol::Acknowledged { layer.send_cost_ps(0) } else { 0 };
+                let cost = message.recv_cost + copy + word;
                 let (arrival, flight) = (message.arrival, message.flight);
                 self.wait_until(rank, self.now, arrival.saturating_sub(flight), arrival, peer, bytes);
                 cost
@@ -250,7 +253,7 @@ impl World {
             }
             // The sender's part is done; the data are on their way.
             TransferState::DataUnderWay => {}
-            TransferState::Fetched => {
+            TransferState::Told => {
                 let next = self.transition(index, Input::FinSeen);
                 let id = self.messages[index as usize].id;
                 self.free_messages.push(index);

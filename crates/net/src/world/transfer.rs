@@ -197,21 +197,25 @@ impl World {
         self.push_work(destination, index, (self.now, 0));
     }
 
-    /// How a message of `bytes` crosses; over a link or a network data are always pushed.
+    /// How a message of `bytes` crosses; over a link or a network data are always pushed. Choice: over a link, and packet
+    /// by packet, a synchronous one goes by rendezvous, however short it is.
     pub(super) fn protocol(&self, reach: Reach, bytes: u64, mode: Mode) -> Protocol {
         let layer = self.layer(reach);
         let is_remote = reach == Reach::Between && (self.model.link.is_some() || self.network.is_some());
         let fetches = layer.fetch.is_some() && !is_remote;
+        let has_words = !is_remote || self.network.as_ref().is_some_and(|network| network.carrier.is_none());
         match Protocol::choose(mode, bytes, layer.rendezvous_from.map(|from| from.get())) {
             Protocol::Rendezvous if fetches => Protocol::Fetched,
+            Protocol::Acknowledged if !has_words => Protocol::Rendezvous,
             chosen => chosen,
         }
     }
 
-    /// A receiver has fetched a message: its word leaves for the sender.
+    /// A receiver has a message whose sender is to know: its word leaves.
     pub(super) fn send_fin(&mut self, index: u32) {
+        let crossing = self.network_word(index);
         let message = &self.messages[index as usize];
-        let flight = self.layer(message.reach).control_flight_ps();
+        let flight = self.layer(message.reach).control_flight_ps().saturating_add(crossing);
         let message = &mut self.messages[index as usize];
         message.flight = flight;
         message.arrival = self.now + flight;
@@ -288,6 +292,6 @@ fn on_wire(wire: &mut Transmitter, now: u64, bytes: Bytes) -> (u64, u64) {
 
 /// Whether what is under way is a request to send, without data.
 pub(super) fn is_envelope_only(message: &super::state::Message) -> bool {
-    message.transfer.protocol() != Protocol::Eager
+    !message.transfer.protocol().pushes_at_once()
         && message.transfer.state() == TransferState::EnvelopeUnderWay
 }

@@ -63,6 +63,19 @@ fn a_message_of_one_packet_takes_its_ends_and_each_line_once() {
 }
 
 #[test]
+fn the_word_that_a_synchronous_message_has_come_crosses_the_network_too() {
+    let mut world = hosts(2, "star", plain_layer());
+    let send = world.send(0, 1, 0, 8, Mode::Synchronous);
+    world.wait(0, &[send], WaitMode::All);
+    let receive = world.recv(1, from(0, 0));
+    world.wait(1, &[receive], WaitMode::All);
+    world.until(0);
+    let taken_in = 100 + 2 * 56 + 1010 + 50;
+    assert_eq!([world.clock(1), world.clock(0)], [taken_in + 100, taken_in + 100 + 2 * 48 + 1010 + 50]);
+    world.check_totals();
+}
+
+#[test]
 fn delays_of_lines_and_switches_are_added_and_a_switch_may_pass_on_at_once() {
     let text = "star:hosts=2,rate=8000Gbit/s,mtu=148B,headers=48B,framing=0B,delay=7ps,switch_delay=30ps";
     let waits = one_way(&mut on(2, network(text), plain_layer()), 8);
