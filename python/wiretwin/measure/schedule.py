@@ -271,7 +271,7 @@ def steps(
     settled
         Sizes that are known well enough: their echo gets `SETTLED_SHARE` of the time of another size's.
     whole
-        With the loops besides ``echo``; without them a launch is over in half of the time.
+        With the loops besides ``echo``; without them, but for ``cold``, a launch is over in half of the time.
     """
     usable = [size for size in sizes if size <= max_bytes]
     plan: list[tuple[str, int, int, int]] = [("echo", size, 1, 0) for size in usable]
@@ -280,6 +280,8 @@ def steps(
     if splittable and whole:
         nearest = {min(splittable, key=lambda size: abs(size - wanted)) for wanted in TWO_WRITE_SIZES}
         others += [("two_write", size, 1, 0) for size in sorted(nearest)]
+    if purpose == "fit" and usable and loops is not None and "cold" in loops:
+        others += [("cold", usable[0], 1, work) for work in COLD_NS]
     if purpose == "fit" and usable and whole:
         coarse = _coarse(usable)
         quick = [size for size in usable if size <= QUICK_BYTES]
@@ -294,8 +296,6 @@ def steps(
             )
             others += [(INTERRUPT, size, 1, 0) for size in sorted(near)]
             others += [(INTERRUPT, size, INTERRUPTS, 0) for size in sorted(near)[:1]]
-        if loops is not None and "cold" in loops:
-            others += [("cold", usable[0], 1, work) for work in COLD_NS]
         for size in _streamed(coarse) if short else coarse:
             messages = max(4, min(STREAM_MESSAGES, STREAM_WINDOW // size))
             others.append(("stream", size, messages, 0))
@@ -313,7 +313,7 @@ def steps(
     min_samples, warmup = (4, 4) if short else (10, 16)
     if loops is not None:
         plan, others = ([step for step in group if step[0] in loops] for group in (plan, others))
-    echo_share = 0.5 if any(loop != "two_write" for loop, *_ in others) else 0.9
+    echo_share = 0.5 if any(loop not in ("two_write", "cold") for loop, *_ in others) else 0.9
     for group, share in ((plan, echo_share), (others, 1 - echo_share)):
         known = [SETTLED_SHARE if loop == "echo" and size in settled else 1.0 for loop, size, *_ in group]
         for (loop, size, messages, delay), weight in zip(group, known, strict=True):

@@ -299,7 +299,7 @@ def predict_executable(
     def within(errors: learnt.Errors | None = None, share: float = 0.0) -> Spread:
         known = None if setup is None else learnt.launches(setup, chosen.seconds)
         low, high = spread.interval(
-            chosen.seconds, by_pass, twins, known=known, errors=errors, compute_share=share
+            chosen.seconds, by_pass, [twins], known=known, errors=errors, compute_share=share
         )
         programs = 0 if errors is None else errors.programs
         meaning = spread.meaning(not measured, not twins, False, programs)

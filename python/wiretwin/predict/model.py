@@ -24,6 +24,8 @@ LAYER = "mpi4py/mpich"
 AnyNetwork = str | Path | Mapping[str, Any] | Network | LocalNetwork
 #: Which end of the twin's intervals a model is built from.
 Side = Literal["value", "low", "high"]
+#: What a twin has measured in loops of its own: messages and cores, first calls, calls behind computation.
+Part = Literal["messages", "first", "cold"]
 
 
 #: Calls that receive an object: what receives alone have in common, their first one pays behind its message.
@@ -385,12 +387,14 @@ class Site:
         state: str | None = None,
         *,
         fresh: bool = False,
+        part: Part | None = None,
     ) -> dict[str, Any]:
         """Return the model of these ranks, on hosts as the twin has them, in one of its states if named.
 
         Between hosts a message pays at both ends what it does in the twin's layer, and crosses the network.
         Ranks that are `fresh` are those of a script: they have made no call yet, and pay for the first of
-        each kind, and for what every call takes beyond its messages.
+        each kind, and for what every call takes beyond its messages. With a `part` that part alone is at its
+        `side`.
 
         Raises
         ------
@@ -404,12 +408,14 @@ class Site:
         else:
             # As many as share a host: with a network, placement and nodes are told below.
             together = self.ranks if self.network is None else min(self.ranks, self.ranks_per_host)
+            first, cold = (side if part in (None, one) else "value" for one in ("first", "cold"))
+            side = side if part in (None, "messages") else "value"
             model = single_host(twin, layer, together, side, state)
             if fresh:
                 of = twin.layer(layer)
                 crowded = together if self.network is None and together > twin.host.cores else 0
                 alike = single_host(twin, layer, crowded or 2)
-                model |= first_calls(of, side) | cold_calls(of, side)
+                model |= first_calls(of, first) | cold_calls(of, cold)
                 model |= beyond_messages(of, alike, crowded=crowded, between=twin.host.between is not None)
         if self.network is None:
             return model
@@ -429,6 +435,24 @@ class Site:
             "inter": inter,
             "network": self.network.under(layer),
         }
+
+    def ends(
+        self, twin: Twin | None, layer: str, state: str | None = None
+    ) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        """Return for each part of a twin the models at both ends of its intervals, of ranks that are fresh.
+
+        Parts are measured apart, and so a real run that is at the end of one is at no end of another.
+        """
+        if twin is None:
+            return []
+        of = twin.layer(layer)
+        measured: dict[Part, bool] = {"messages": True, "first": bool(of.first), "cold": bool(of.cold)}
+        parts = [part for part, has in measured.items() if has]
+        sides: tuple[Side, Side] = ("low", "high")
+        low, high = (
+            [self.model(twin, layer, side, state, fresh=True, part=part) for part in parts] for side in sides
+        )
+        return list(zip(low, high, strict=True))
 
     def setup(self, twin: Twin, *, library: bool = False) -> str:
         """Return what kind of set-up this is, by the names of `wiretwin.predict.learnt.SETUPS`.

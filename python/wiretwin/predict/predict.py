@@ -32,7 +32,7 @@ from wiretwin.mpi.recording import DepartureError, Recording
 from wiretwin.mpi.recording import replay as run_again
 from wiretwin.mpi.runtime import NotSimulatedError, SimulatedRun
 from wiretwin.predict import alike, learnt, printed, solo, spread, stage, timeline
-from wiretwin.predict.model import LAYER, AnyNetwork, Side, Site, deals, dealt
+from wiretwin.predict.model import LAYER, AnyNetwork, Site, deals, dealt
 from wiretwin.predict.records import (
     DEFAULT_PASSES,
     DEFAULT_SEED,
@@ -460,7 +460,7 @@ class Forecast:
         passes = self._passes_in(state)
         used = passes or self.passes
         by_pass: list[float] = []
-        ends: list[float] = []
+        ends: list[list[float]] = []
         other_paths: list[str] = []
         run, recording = self.run, self.recording
         count = TIMED_DEALS if recording.timed else DEALS
@@ -487,8 +487,8 @@ class Forecast:
             chosen = run.compute.durations_ps
             model = _as_run(run, _sent(recording))
             ends = [
-                self._simulate(source, json.dumps(one))[0].seconds
-                for one in (as_dealt(one, at) for one in self._twin_ends(state))
+                [self._simulate(source, json.dumps(as_dealt(one, at)))[0].seconds for one in both]
+                for both in self.site.ends(self.twin, self.layer, state.twins)
             ]
             if self.kind == "measured":
                 by_pass = _with_passes(model.seconds, used, chosen, self._ranks_a_core())
@@ -514,8 +514,8 @@ class Forecast:
                     for one in used
                 ]
             ends = [
-                trace.modelled(json.dumps(one), chosen, asleep).seconds
-                for one in (as_dealt(one, at) for one in self._twin_ends(state))
+                [trace.modelled(json.dumps(as_dealt(one, at)), chosen, asleep).seconds for one in both]
+                for both in self.site.ends(self.twin, self.layer, state.twins)
             ]
         if self.kind == "replayed":
             _check_all_used(self.earlier, chosen)
@@ -543,13 +543,6 @@ class Forecast:
             share = compute_share(network, computed_s, model.seconds)
             seconds = within(learnt.errors(setup), share)
         return _Predicted(state, network, passes, seconds, noise, setup, model, chosen, other_paths)
-
-    def _twin_ends(self, state: _State) -> list[dict[str, Any]]:
-        """Return the models at both ends of the twin's intervals."""
-        if self.twin is None:
-            return []
-        sides: tuple[Side, Side] = ("low", "high")
-        return [self.site.model(self.twin, self.layer, side, state.twins, fresh=True) for side in sides]
 
     def _ranks_a_core(self) -> int:
         """Return how many ranks share a core where the most do."""

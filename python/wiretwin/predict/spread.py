@@ -8,7 +8,8 @@ widths add as squares, on logarithms, for noise is a factor:
   that of launches, with Student's quantile for how few they are and for what launches of other programs on
   record add to them (`wiretwin.predict.learnt.Launches`);
 - the launches of the real run scatter as the passes do, and their median with them;
-- the twin's costs lie within their own intervals;
+- the twin's costs lie within their own intervals, each part of it, which loops of its own have measured, by
+  its own;
 - where ranks share cores, which of them share one is drawn anew in each launch;
 - what the model leaves out, as far as predictions on record show it (`wiretwin.predict.learnt.Errors`).
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import chain
 from statistics import variance
 from typing import TYPE_CHECKING
 
@@ -39,7 +41,7 @@ _WIDEST = 50.0
 def interval(
     seconds: float,
     passes: Sequence[float],
-    ends: Sequence[float],
+    ends: Sequence[Sequence[float]],
     deals: Sequence[float] = (),
     untold: float = 0.0,
     *,
@@ -57,7 +59,7 @@ def interval(
         The same from the computation of each measuring pass alone; with fewer than two the program's own
         scatter is not known.
     ends
-        The same from both ends of the twin's intervals; without any they add nothing.
+        The same from both ends of the intervals of each part of the twin; without any they add nothing.
     deals
         The same from each way to deal the ranks to cores, all as likely; without any they add nothing.
     untold
@@ -70,15 +72,15 @@ def interval(
     compute_share
         The share of the time that the busiest rank, or the cores that ranks share, computed.
     """
-    found = [seconds, *passes, *ends, *deals]
+    found = [seconds, *passes, *chain.from_iterable(ends), *deals]
     if min(found) <= 0.0:  # there is no factor between nothing and something
         return min(found), max(found)
     scatter = _scatter([math.log(one) for one in passes], known)
     dealt = [math.log(one / seconds) for one in _dealt(deals)]
     share = min(0.99, untold / seconds)
-    sides = [*(math.log(one / seconds) for one in ends), math.log1p(-share), math.log1p(share)]
-    below = math.hypot(scatter, min([0.0, *sides]), min([0.0, *dealt]))
-    above = math.hypot(scatter, max([0.0, *sides]), max([0.0, *dealt]))
+    parts = [[math.log(one / seconds) for one in both] for both in ends]
+    parts += [[math.log1p(-share), math.log1p(share)], dealt]
+    below, above = (math.hypot(scatter, *(end([0.0, *part]) for part in parts)) for end in (min, max))
     if errors is not None:
         below, above = (errors.with_noise(one, seconds, compute_share) for one in (below, above))
     below, above = min(_WIDEST, below), min(_WIDEST, above)

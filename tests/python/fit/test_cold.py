@@ -59,3 +59,14 @@ def test_a_script_pays_for_it_and_a_schedule_does_not() -> None:
         {"after_ps": 400_000_000, "ps": 42_000_000},
     ]
     assert "cold" not in Site.of(2).model(twin, "synthetic")
+
+
+def test_each_part_of_a_twin_is_moved_to_its_ends_alone() -> None:
+    twin = fit(behind_work({50_000: [0, 16_000, 17_000, 19_000, 22_000]}))
+    value = Site.of(2).model(twin, "synthetic", fresh=True)
+    messages, cold = Site.of(2).ends(twin, "synthetic")
+    assert [end | {"cold": value["cold"]} for end in cold] == [value, value]
+    assert [end["cold"] for end in messages] == [value["cold"], value["cold"]]
+    (takes,) = (one.takes_us for one in twin.layer("synthetic").cold)
+    assert [end["cold"][0]["ps"] for end in cold] == [round(1e6 * takes.low), round(1e6 * takes.high)]
+    assert Site.of(2).ends(None, "synthetic") == []

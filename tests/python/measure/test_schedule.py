@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from wiretwin.errors import InputError
 from wiretwin.measure.schedule import (
+    COLD_NS,
     PRTT_LIMIT,
     QUICK_BYTES,
     lin,
@@ -128,6 +129,18 @@ def test_parametrised_round_trips_have_one_many_and_delayed() -> None:
 def test_a_launch_of_round_trips_alone_has_no_other_loop() -> None:
     schedule = steps(netpipe(perturbation=0), "fit", seconds=0.1, short=True, whole=False)
     assert [(step.loop, step.bytes) for step in schedule] == [("echo", n) for n in netpipe(perturbation=0)]
+
+
+def test_every_launch_has_calls_behind_computation_where_a_layer_has_that_loop() -> None:
+    loops = frozenset({"echo", "cold"})
+    few, more = (
+        steps([8, 64], "fit", seconds=0.1, short=True, whole=False, loops=one)
+        for one in (loops - {"cold"}, loops)
+    )
+    assert [(step.loop, step.delay_ns) for step in more if step not in few] == [
+        ("cold", work_ns) for work_ns in COLD_NS
+    ]
+    assert [step for step in more if step.loop == "echo"] == few
 
 
 def test_loops_that_lines_are_fitted_to_have_few_of_the_large_sizes() -> None:

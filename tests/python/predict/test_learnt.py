@@ -78,7 +78,7 @@ def test_an_interval_goes_half_of_the_way_to_those_of_others_but_not_within_its_
     assert found.with_noise(5 * found.typical, 1.0, 0.5) == 5 * found.typical
     none = learnt.errors("host", [])
     assert none.with_noise(0.3, 1.0, 0.5) == math.hypot(0.3, none.half_width(1.0, 0.5))
-    low, high = interval(1.0, [], [0.8, 1.1], errors=found, compute_share=0.5)
+    low, high = interval(1.0, [], [[0.8, 1.1]], errors=found, compute_share=0.5)
     assert high == pytest.approx(math.exp(found.with_noise(math.log(1.1), 1.0, 0.5)))
     assert low == pytest.approx(math.exp(-found.with_noise(-math.log(0.8), 1.0, 0.5)))
 

@@ -24,26 +24,30 @@ def test_the_median_of_a_real_run_lies_inside_as_often_as_said(passes: int, twin
         off = math.exp(draw.gauss(0, twin / 1.96))
         actual = off * median(math.exp(draw.gauss(0, 0.05)) for _ in range(LAUNCHES))
         value = median(computed)
-        low, high = interval(value, computed, [value * math.exp(-twin), value * math.exp(twin)])
+        low, high = interval(value, computed, [[value * math.exp(-twin), value * math.exp(twin)]])
         inside += low <= actual <= high
     assert 0.94 <= inside / ROUNDS <= 0.98
 
 
 def test_what_does_not_scatter_adds_nothing_and_one_pass_tells_nothing() -> None:
     assert interval(2.0, [2.0, 2.0, 2.0], []) == (2.0, 2.0)
-    assert interval(2.0, [2.0], [1.0, 4.0]) == pytest.approx((1.0, 4.0))
+    assert interval(2.0, [2.0], [[1.0, 4.0]]) == pytest.approx((1.0, 4.0))
     # Both ends on one side: the other is the value's own.
-    assert interval(2.0, [], [3.0, 4.0]) == pytest.approx((2.0, 4.0))
+    assert interval(2.0, [], [[3.0, 4.0]]) == pytest.approx((2.0, 4.0))
 
 
 def test_widths_that_know_nothing_of_each_other_add_as_squares() -> None:
     alone, _ = interval(1.0, [0.9, 1.0, 1.1], [])
-    both, _ = interval(1.0, [0.9, 1.0, 1.1], [0.8, 1.2])
+    both, _ = interval(1.0, [0.9, 1.0, 1.1], [[0.8, 1.2]])
     assert math.log(both) ** 2 == pytest.approx(math.log(alone) ** 2 + math.log(0.8) ** 2)
+    # And so do those of a twin's parts, to either side by what each reaches there.
+    low, high = interval(1.0, [], [[0.8, 1.2], [1.0, 1.3]])
+    assert low == pytest.approx(0.8)
+    assert math.log(high) ** 2 == pytest.approx(math.log(1.2) ** 2 + math.log(1.3) ** 2)
 
 
 def test_times_of_nothing_have_the_range() -> None:
-    assert interval(1.0, [0.0, 1.0], [2.0]) == (0.0, 2.0)
+    assert interval(1.0, [0.0, 1.0], [[2.0]]) == (0.0, 2.0)
     low, high = interval(1.0, [1e-300, 1.0], [])
     assert 0.0 < low < 1.0 < high < math.inf
 
