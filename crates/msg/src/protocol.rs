@@ -58,7 +58,7 @@ impl Mode {
 pub enum Protocol {
     /// With the envelope, whether or not a receive is posted.
     Eager,
-    /// With the envelope, and the receiver's word completes the send.
+    /// With the envelope, and the receiver's FIN completes the send.
     Acknowledged,
     /// After a handshake, once a receive is matched.
     Rendezvous,
@@ -88,8 +88,8 @@ impl Protocol {
         matches!(self, Self::Eager | Self::Acknowledged)
     }
 
-    /// Whether a receiver that has the data tells their sender.
-    const fn tells(self) -> bool {
+    /// Whether the receiver, when it has the data, sends a FIN.
+    const fn ends_with_fin(self) -> bool {
         matches!(self, Self::Acknowledged | Self::Fetched)
     }
 }
@@ -109,9 +109,9 @@ pub enum TransferState {
     DataUnderWay,
     /// The data are where the receiver can take them in, matched, and not yet taken in.
     Delivered,
-    /// Fetched or acknowledged: the receive is complete; the FIN is under way or waits for the sender to enter the
+    /// Fetched or acknowledged: the receive is complete; the FIN is under way, or waits for the sender to enter the
     /// library.
-    Told,
+    FinUnderWay,
     /// Taken in: the receive is complete, and the send with it.
     Complete,
 }
@@ -223,8 +223,10 @@ impl Transfer {
             (S::Matched, Input::Clear, _) => (S::Cleared, Next::SenderPushes),
             (S::Cleared, Input::Push, _) => (S::DataUnderWay, Next::DataTravel),
             (S::DataUnderWay, Input::DataArrived, _) => (S::Delivered, Next::ReceiverTakesIn),
-            (S::Delivered, Input::TakenIn, protocol) if protocol.tells() => (S::Told, Next::FinTravels),
-            (S::Told, Input::FinSeen, _) => {
+            (S::Delivered, Input::TakenIn, protocol) if protocol.ends_with_fin() => {
+                (S::FinUnderWay, Next::FinTravels)
+            }
+            (S::FinUnderWay, Input::FinSeen, _) => {
                 (S::Complete, Next::Done { sender_completes: !self.completes_locally() })
             }
             (S::Delivered, Input::TakenIn, _) => {
@@ -284,28 +286,22 @@ mod tests {
     }
 
     #[test]
-    fn fetched_data_need_the_receiver_alone_and_the_sender_completes_when_it_sees_the_fin() {
-        let mut transfer = Transfer::new(Protocol::Fetched, Mode::Standard);
-        assert!(!transfer.completes_locally());
-        assert_eq!(transfer.handle(Input::ArrivedMatched), Ok(Next::ReceiverTakesIn));
-        assert_eq!(transfer.handle(Input::TakenIn), Ok(Next::FinTravels));
-        assert_eq!(transfer.handle(Input::FinSeen), Ok(Next::Done { sender_completes: true }));
-        assert_eq!(transfer.state(), TransferState::Complete);
+    fn fetched_and_acknowledged_data_need_the_receiver_alone_and_the_sender_completes_when_it_sees_the_fin() {
+        for (protocol, mode) in
+            [(Protocol::Fetched, Mode::Standard), (Protocol::Acknowledged, Mode::Synchronous)]
+        {
+            let mut transfer = Transfer::new(protocol, mode);
+            assert!(!transfer.completes_locally());
+            assert_eq!(transfer.handle(Input::ArrivedMatched), Ok(Next::ReceiverTakesIn));
+            assert_eq!(transfer.handle(Input::TakenIn), Ok(Next::FinTravels));
+            assert_eq!(transfer.handle(Input::FinSeen), Ok(Next::Done { sender_completes: true }));
+            assert_eq!(transfer.state(), TransferState::Complete);
+        }
         let mut buffered = Transfer::new(Protocol::Fetched, Mode::Buffered);
         assert_eq!(buffered.handle(Input::ArrivedUnexpected), Ok(Next::Wait));
         assert_eq!(buffered.handle(Input::Posted), Ok(Next::ReceiverTakesIn));
         assert_eq!(buffered.handle(Input::TakenIn), Ok(Next::FinTravels));
         assert_eq!(buffered.handle(Input::FinSeen), Ok(Next::Done { sender_completes: false }));
-    }
-
-    #[test]
-    fn an_acknowledged_message_is_taken_in_once_matched_and_its_sender_completes_when_it_is_told() {
-        let mut transfer = Transfer::new(Protocol::Acknowledged, Mode::Synchronous);
-        assert!(!transfer.completes_locally());
-        assert_eq!(transfer.handle(Input::ArrivedUnexpected), Ok(Next::Wait));
-        assert_eq!(transfer.handle(Input::Posted), Ok(Next::ReceiverTakesIn));
-        assert_eq!(transfer.handle(Input::TakenIn), Ok(Next::FinTravels));
-        assert_eq!(transfer.handle(Input::FinSeen), Ok(Next::Done { sender_completes: true }));
     }
 
     #[test]
@@ -318,7 +314,7 @@ mod tests {
             (TransferState::Cleared, "", "0000 1000", ""),
             (TransferState::DataUnderWay, "", "0000 0100", ""),
             (TransferState::Delivered, "0000 0010", "0000 0010", "0000 0010"),
-            (TransferState::Told, "", "", "0000 0001"),
+            (TransferState::FinUnderWay, "", "", "0000 0001"),
             (TransferState::Complete, "0000 0000", "0000 0000", "0000 0000"),
         ];
         for (state, eager, rendezvous, told) in table {

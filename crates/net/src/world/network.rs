@@ -326,8 +326,8 @@ impl World {
         (network.on_slowest(route, bytes).saturating_add(rest).as_ps(), rest.as_ps())
     }
 
-    /// What a word without data takes to cross the network behind a message, if it is alone.
-    pub(super) fn network_word(&mut self, index: u32) -> u64 {
+    /// What the FIN of a message takes to cross the network, if it is alone.
+    pub(super) fn network_fin(&mut self, index: u32) -> u64 {
         let Some(network) = &mut self.network else { return 0 };
         if self.messages[index as usize].reach != Reach::Between {
             return 0;

@@ -218,7 +218,7 @@ impl World {
                 self.transition(index, Input::Push);
                 cost
             }
-            TransferState::Told => {
+            TransferState::FinUnderWay => {
                 let cost = layer.recv_cost_ps(0);
                 let (arrival, flight, peer) = (message.arrival, message.flight, message.destination as i32);
                 self.wait_until(rank, self.now, arrival.saturating_sub(flight), arrival, peer, bytes);
@@ -231,9 +231,9 @@ impl World {
                 } else {
                     0
                 };
-                // What a receiver fetches was measured with its word to the sender.
-                let word = if protocol == Protocol::Acknowledged { layer.send_cost_ps(0) } else { 0 };
-                let cost = message.recv_cost + copy + word;
+                // What a receiver fetches was measured with its FIN.
+                let fin = if protocol == Protocol::Acknowledged { layer.send_cost_ps(0) } else { 0 };
+                let cost = message.recv_cost + copy + fin;
                 let (arrival, flight) = (message.arrival, message.flight);
                 self.wait_until(rank, self.now, arrival.saturating_sub(flight), arrival, peer, bytes);
                 cost
@@ -253,7 +253,7 @@ impl World {
             }
             // The sender's part is done; the data are on their way.
             TransferState::DataUnderWay => {}
-            TransferState::Told => {
+            TransferState::FinUnderWay => {
                 let next = self.transition(index, Input::FinSeen);
                 let id = self.messages[index as usize].id;
                 self.free_messages.push(index);

@@ -203,17 +203,17 @@ impl World {
         let layer = self.layer(reach);
         let is_remote = reach == Reach::Between && (self.model.link.is_some() || self.network.is_some());
         let fetches = layer.fetch.is_some() && !is_remote;
-        let has_words = !is_remote || self.network.as_ref().is_some_and(|network| network.carrier.is_none());
+        let has_fin = !is_remote || self.network.as_ref().is_some_and(|network| network.carrier.is_none());
         match Protocol::choose(mode, bytes, layer.rendezvous_from.map(|from| from.get())) {
             Protocol::Rendezvous if fetches => Protocol::Fetched,
-            Protocol::Acknowledged if !has_words => Protocol::Rendezvous,
+            Protocol::Acknowledged if !has_fin => Protocol::Rendezvous,
             chosen => chosen,
         }
     }
 
-    /// A receiver has a message whose sender is to know: its word leaves.
+    /// A receiver has a message whose sender is to know: its FIN leaves.
     pub(super) fn send_fin(&mut self, index: u32) {
-        let crossing = self.network_word(index);
+        let crossing = self.network_fin(index);
         let message = &self.messages[index as usize];
         let flight = self.layer(message.reach).control_flight_ps().saturating_add(crossing);
         let message = &mut self.messages[index as usize];

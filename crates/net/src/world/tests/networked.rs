@@ -63,7 +63,7 @@ fn a_message_of_one_packet_takes_its_ends_and_each_line_once() {
 }
 
 #[test]
-fn the_word_that_a_synchronous_message_has_come_crosses_the_network_too() {
+fn the_fin_of_a_synchronous_message_crosses_the_network_too() {
     let mut world = hosts(2, "star", plain_layer());
     let send = world.send(0, 1, 0, 8, Mode::Synchronous);
     world.wait(0, &[send], WaitMode::All);
