@@ -12,10 +12,17 @@ from random import Random
 
 from wiretwin.mpi.recording import Recording
 
-__all__ = ["differ", "groups", "sample"]
+__all__ = ["ENOUGH", "differ", "each", "groups", "sample"]
 
+_MEASURED = 8
+"""So many ranks are measured in a pass, shared out evenly among the groups."""
+_FEWEST, _MOST = 2, 4
+"""Of a group that has more, at least and at most so many are measured in a pass."""
+
+ENOUGH = 3
+"""Ranks that still differ when they have been measured so often do so by more than noise."""
 _DIFFER = 1.5
-"""By so much a rank's computation exceeds another's of the same trace in the same pass: that is no noise."""
+"""By so much the least that a rank computes exceeds the most of another of the same trace."""
 _WORTH_PS = 10_000_000_000
 """Ranks that compute for less may differ by the first touch of a page or a slice of other work."""
 
@@ -29,31 +36,45 @@ def groups(recording: Recording, durations_ps: Sequence[Sequence[int]]) -> list[
     return list(found.values())
 
 
-def sample(alike: Sequence[Sequence[int]], each: int, turn: int, seed: int) -> dict[int, int]:
+def each(alike: Sequence[Sequence[int]]) -> int:
+    """Return how many of each group are measured in a pass; all of one that has no more."""
+    return min(_MOST, max(_FEWEST, _MEASURED // len(alike)))
+
+
+def sample(alike: Sequence[Sequence[int]], turn: int, seed: int) -> dict[int, int]:
     """Return for every rank the one of its group that is measured in its place, in one pass.
 
     Parameters
     ----------
     alike
         The groups.
-    each
-        How many of a group are measured; all of one that has no more.
     turn, seed
         Which pass it is, and what the ranks are drawn by.
     """
     random = Random(f"{seed} {turn}")
     found = {}
     for group in alike:
-        chosen = sorted(random.sample(list(group), min(each, len(group))))
+        chosen = sorted(random.sample(list(group), min(each(alike), len(group))))
         for place, rank in enumerate(group):
             found[rank] = rank if rank in chosen else chosen[place % len(chosen)]
     return found
 
 
-def differ(alike: Sequence[Sequence[int]], total_ps: Mapping[int, int]) -> bool:
-    """Return whether measured ranks of a group computed for times that differ by more than noise."""
+def differ(alike: Sequence[Sequence[int]], totals_ps: Mapping[int, Sequence[int]]) -> bool:
+    """Return whether measured ranks of a group computed for times that differ each time by much.
+
+    With work beside it on the core's other hardware thread, or a slice of work in between, a rank may take
+    twice as long, but not whenever it is measured.
+
+    Parameters
+    ----------
+    alike
+        The groups.
+    totals_ps
+        By rank for how long it computed each time that it was measured, in picoseconds.
+    """
     for group in alike:
-        found = [total_ps[rank] for rank in group if rank in total_ps]
-        if found and max(found) > max(_WORTH_PS, _DIFFER * min(found)):
+        found = [totals_ps[rank] for rank in group if rank in totals_ps]
+        if found and max(map(min, found)) > max(_WORTH_PS, _DIFFER * min(map(max, found))):
             return True
     return False

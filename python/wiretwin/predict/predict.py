@@ -33,6 +33,7 @@ from wiretwin.mpi.recording import replay as run_again
 from wiretwin.mpi.runtime import NotSimulatedError, SimulatedRun
 from wiretwin.predict import alike, learnt, printed, solo, spread, stage, timeline
 from wiretwin.predict.model import LAYER, AnyNetwork, Site, deals, dealt
+from wiretwin.predict.passes import times_by_pass, typical, typical_sleep
 from wiretwin.predict.records import (
     DEFAULT_PASSES,
     DEFAULT_SEED,
@@ -62,8 +63,6 @@ if TYPE_CHECKING:
 
 #: Recordings above this are not kept for passes with one process a rank, in bytes.
 RECORDING_LIMIT = 1 << 30
-#: Of ranks that do the same, so many are measured in each pass.
-MEASURED_EACH = 4
 #: A shorter time that a rank is blocked outside MPI is not worth a word.
 WORTH_SAYING_S = 1e-3
 #: Ways to deal ranks to cores that are tried; fewer where the program itself has to run for each.
@@ -141,7 +140,8 @@ def predict(
         With a network, how many ranks a host takes before the next one is filled; 1 by default.
     passes
         How often the computation is measured; unless told, 5 times, 15 where no rank computes for 10 ms, and
-        up to 15 while the passes scatter.
+        up to 15 while the passes scatter. Up to twice more where only some ranks of those that do the same
+        are measured, and differ.
     statistic
         What is made of the passes, stretch by stretch.
     compute_ps
@@ -276,7 +276,8 @@ class Forecast:
         self.passes: list[Pass] = []
         self._blocked: list[list[dict[str, int]]] = []
         self._alike: list[list[int]] = []
-        self._measured = self.ranks
+        self._sample, self._measured = 0, self.ranks
+        self._doubted: dict[int, list[int]] = {}
         self.warnings: list[str] = []
         self.run: SimulatedRun
         self.recording: Recording
@@ -310,11 +311,12 @@ class Forecast:
     def wants_another(self) -> bool:
         """Return whether another measuring pass is due: one of `passes_to_make`, or one because they scatter.
 
-        Unless somebody has said how many, as many are made as of a short script while the sum of the busiest
-        rank is not known to within `SURE`, and no more is begun after `UNSURE_S`.
+        One is due while ranks that do the same differ by what may be noise. Unless somebody has said how
+        many, as many are made as of a short script while the sum of the busiest rank is not known to within
+        `SURE`, and no more is begun after `UNSURE_S`.
         """
         made = len(self.passes)
-        if made < self.passes_to_make:
+        if made < self.passes_to_make or self._doubted:
             return True
         if not self._more or not 0 < self.passes_to_make <= made < SHORT_PASSES:
             return False
@@ -333,9 +335,34 @@ class Forecast:
         if not self._apart:
             self.passes.append(self._simulate(Measured())[0].compute)
             return
-        paths = self.run.compute.digests
-        in_place_of = alike.sample(self._alike, MEASURED_EACH, len(self.passes), self.seed)
+        in_place_of = alike.sample(self._alike, self._sample, self.seed)
         chosen = sorted(set(in_place_of.values()))
+        parts = self._parts(chosen)
+        self._measured = len(chosen)
+        every = [parts[in_place_of[rank]] for rank in range(self.ranks)]
+        durations, asleep = ([one.durations_ps for one in every], [one.asleep_ps for one in every])
+        crossing = parts[chosen[0]].crossing_ns
+        self.passes.append(Pass(durations, list(self.run.compute.digests), crossing, asleep))
+        self._blocked.append([one.blocked_ns for one in every])
+        if len(chosen) < self.ranks:
+            self._compare(parts)
+
+    def _compare(self, parts: Mapping[int, solo.Part]) -> None:
+        """Measure others in the next pass, the same ones while they differ, all once that is no noise."""
+        for rank, part in parts.items():
+            self._doubted.setdefault(rank, []).append(sum(part.durations_ps))
+        if not alike.differ(self._alike, self._doubted):
+            self._sample += 1
+        elif all(len(totals) < alike.ENOUGH for totals in self._doubted.values()):
+            return
+        else:
+            self._alike = [[rank] for rank in range(self.ranks)]
+            self.passes.clear()
+            self._blocked.clear()
+        self._doubted.clear()
+
+    def _parts(self, chosen: Sequence[int]) -> dict[int, solo.Part]:
+        """Run the chosen ranks, each in a process of its own, and return what they computed."""
         found = solo.measure(
             self.path,
             self.args,
@@ -348,20 +375,9 @@ class Forecast:
         )
         parts = dict(zip(chosen, found, strict=True))
         for rank, part in parts.items():
-            if part.digests != paths[rank]:
+            if part.digests != self.run.compute.digests[rank]:
                 raise departed(self.path, rank)
-        totals = {rank: sum(part.durations_ps) for rank, part in parts.items()}
-        if len(chosen) < self.ranks and alike.differ(self._alike, totals):
-            self._alike = [[rank] for rank in range(self.ranks)]
-            self.passes.clear()
-            self._blocked.clear()
-            self._measure()
-            return
-        self._measured = len(chosen)
-        every = [parts[in_place_of[rank]] for rank in range(self.ranks)]
-        durations, asleep = ([one.durations_ps for one in every], [one.asleep_ps for one in every])
-        self.passes.append(Pass(durations, list(paths), found[0].crossing_ns, asleep))
-        self._blocked.append([one.blocked_ns for one in every])
+        return parts
 
     def _untold_s(self) -> float:
         """Return for how long a rank was blocked for what cannot be told that a real run may not have.
@@ -473,8 +489,8 @@ class Forecast:
         if recording.timed:
             source = self.source
             if self.kind == "measured":
-                durations = _aggregate(used, self.statistic)
-                asleep = _asleep(used, durations)
+                durations = typical(used, self.statistic)
+                asleep = typical_sleep(used, durations)
                 source = Aggregated([Pass(durations, used[0].digests, asleep_ps=asleep)])
             if self.kind == "measured" or worlds or network != self.network:
                 runs = [self._simulate(source, json.dumps(one)) for one in worlds or [network]]
@@ -491,12 +507,12 @@ class Forecast:
                 for both in self.site.ends(self.twin, self.layer, state.twins)
             ]
             if self.kind == "measured":
-                by_pass = _with_passes(model.seconds, used, chosen, self._ranks_a_core())
+                by_pass = times_by_pass(model.seconds, used, chosen, self._ranks_a_core())
         else:
             if self.kind != "measured" and network != self.network:
                 run, recording = self._simulate(self.source, json.dumps(network))
-            chosen = _aggregate(used, self.statistic) if self.kind == "measured" else run.compute.durations_ps
-            asleep = _asleep(used, chosen)
+            chosen = typical(used, self.statistic) if self.kind == "measured" else run.compute.durations_ps
+            asleep = typical_sleep(used, chosen)
             trace = Trace(run, recording, self.seed)
             by_deal = [trace.modelled(json.dumps(one), chosen, asleep).seconds for one in worlds]
             at = by_deal.index(median_low(by_deal)) if worlds else 0
@@ -666,51 +682,6 @@ def _as_run(run: SimulatedRun, messages: int) -> Modelled:
         places = [f"{Path(file).name}:{line}" for file, line in run.sites]
         kept = Timeline(run.timeline, run.names, places, run.coarse_ps)
     return Modelled(run.seconds, per_rank, run.digest, messages, kept)
-
-
-def _aggregate(passes: Sequence[Pass], statistic: Statistic) -> list[list[int]]:
-    """Return the statistic over the passes for every stretch of every rank.
-
-    Medians of short stretches add up to less than the median of their sum, for a stretch is rarely
-    faster than usual and often slower; so the medians of a rank are scaled to the median of the
-    passes' sums.
-    """
-    ranks = range(len(passes[0].durations_ps))
-    if statistic == "minimum":
-        return [
-            [min(values) for values in zip(*(one.durations_ps[rank] for one in passes), strict=True)]
-            for rank in ranks
-        ]
-    chosen = []
-    for rank in ranks:
-        rows = [one.durations_ps[rank] for one in passes]
-        medians = [median_low(values) for values in zip(*rows, strict=True)]
-        wanted, total = median_low([sum(row) for row in rows]), sum(medians)
-        chosen.append([value * wanted // total for value in medians] if total else medians)
-    return chosen
-
-
-def _asleep(passes: Sequence[Pass], chosen: Sequence[Sequence[int]]) -> list[dict[int, int]]:
-    """Return by rank and stretch the median over the passes of how long of it no core was needed."""
-    found = []
-    for rank, durations in enumerate(chosen):
-        rows = [one.asleep_ps[rank] if one.asleep_ps else {} for one in passes]
-        medians = {at: median_low([row.get(at, 0) for row in rows]) for at in sorted(set().union(*rows))}
-        found.append({at: min(ps, durations[at]) for at, ps in medians.items() if ps})
-    return found
-
-
-def _with_passes(
-    seconds: float, passes: Sequence[Pass], chosen: Sequence[Sequence[int]], ranks_a_core: int
-) -> list[float]:
-    """Return what the run would take were its computation that of each pass, as sums of the busiest rank go.
-
-    What is not computation takes what it took: a pass says nothing of it. On a core that ranks share, the
-    others' computation is in the way of each.
-    """
-    total = max(map(sum, chosen)) or 1
-    computed = min(seconds, ranks_a_core * total / 1e12)
-    return [seconds + computed * (max(map(sum, one.durations_ps)) / total - 1) for one in passes]
 
 
 def _mpi_stack(network: LocalNetwork) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from predict_help import HEAD, TWIN
 
 from wiretwin.predict import alike
-from wiretwin.predict.predict import MEASURED_EACH, predict
+from wiretwin.predict.predict import Forecast, predict
 from wiretwin.twin import Twin
 
 #: All but the first do the same; what they send differs, and whom they send it to.
@@ -23,23 +24,29 @@ if rank == 0:
 
 def test_every_rank_has_one_of_its_group_in_its_place_and_others_in_the_next_pass() -> None:
     groups = [[0, 4], [1, 2, 3, 5, 6, 7, 8, 9]]
-    first, second = (alike.sample(groups, 3, turn, seed=1) for turn in (0, 1))
+    first, second = (alike.sample(groups, turn, seed=1) for turn in (0, 1))
     for found in (first, second):
         assert sorted(found) == list(range(10))
         assert all(measured in group for group in groups for rank in group for measured in [found[rank]])
         assert all(found[measured] == measured for measured in found.values())
         assert {found[rank] for rank in groups[0]} == {0, 4}
-        assert len({found[rank] for rank in groups[1]}) == 3
+        assert len({found[rank] for rank in groups[1]}) == 4
     assert set(first.values()) != set(second.values())
-    assert first == alike.sample(groups, 3, 0, seed=1)
+    assert first == alike.sample(groups, 0, seed=1)
+
+
+def test_the_more_kinds_there_are_the_fewer_of_each_are_measured() -> None:
+    assert [alike.each([[0, 1]] * kinds) for kinds in (1, 2, 3, 4, 5, 64)] == [4, 4, 2, 2, 2, 2]
 
 
 def test_ranks_that_compute_for_other_times_are_not_alike() -> None:
     ms = 1_000_000_000
     groups = [[0, 1], [2, 3, 4]]
-    assert not alike.differ(groups, {0: 100 * ms, 2: 300 * ms, 3: 330 * ms})
-    assert alike.differ(groups, {0: 100 * ms, 2: 300 * ms, 4: 500 * ms})
-    assert not alike.differ(groups, {0: 100 * ms, 2: ms, 4: 5 * ms}), "too short to tell"
+    assert not alike.differ(groups, {0: [100 * ms], 2: [300 * ms], 3: [330 * ms]})
+    assert alike.differ(groups, {0: [100 * ms], 2: [300 * ms], 4: [500 * ms]})
+    assert alike.differ(groups, {2: [300 * ms, 280 * ms], 4: [500 * ms, 460 * ms]})
+    assert not alike.differ(groups, {2: [300 * ms, 310 * ms], 4: [500 * ms, 310 * ms]}), "not each time"
+    assert not alike.differ(groups, {0: [100 * ms], 2: [ms], 4: [5 * ms]}), "too short to tell"
 
 
 def test_a_prediction_says_on_how_many_ranks_it_was_measured(tmp_path: Path) -> None:
@@ -48,5 +55,42 @@ def test_a_prediction_says_on_how_many_ranks_it_was_measured(tmp_path: Path) -> 
     found = predict(program, twin=Twin.parse(TWIN), ranks=12, passes=1, out=None)
     (said,) = (text for text in found.warnings if "alike" in text)
     assert said.startswith("12 ranks of 2 kinds: ")
-    assert f" {1 + MEASURED_EACH} of them" in said
+    assert " 5 of them" in said
     assert len(found.per_rank) == 12
+
+
+#: Ranks with an odd number compute for four times as long where `{when}` holds of their runs so far.
+UNEVEN = (
+    HEAD
+    + """
+import pathlib
+
+def runs():
+    with pathlib.Path(f"runs-{{rank}}").open("a+") as file:
+        file.write("1")
+        return file.tell()
+
+for _ in range(4 if rank % 2 and {when} else 1):
+    sum(range(1_500_000))
+comm.Barrier()
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("when", "measured", "passes"),
+    [("runs() == 2", 4, 2), ("True", 6, 1)],
+    ids=["once more is noise", "always is a kind of its own"],
+)
+def test_all_ranks_are_measured_where_those_that_do_the_same_differ_each_time(
+    when: str, measured: int, passes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = tmp_path / "program.py"
+    program.write_text(UNEVEN.format(when=when), "utf-8")
+    forecast = Forecast(program, twin=Twin.parse(TWIN), ranks=6, passes=1)
+    forecast.record()
+    while forecast.wants_another():
+        forecast.measure()
+    assert len(forecast.passes) == passes
+    assert len({tuple(one) for one in forecast.passes[0].durations_ps}) == measured

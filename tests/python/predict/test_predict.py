@@ -327,26 +327,26 @@ def test_more_ranks_than_cores_share_them(tmp_path: Path, twin: Path) -> None:
 
 
 def test_the_least_of_the_passes_is_not_above_the_median() -> None:
-    from wiretwin.predict.predict import _aggregate
+    from wiretwin.predict.passes import typical
 
     passes = [
         Pass([[5, 1], [7]], [[0, 0], [0]]),
         Pass([[3, 9], [8]], [[0, 0], [0]]),
         Pass([[4, 2], [6]], [[0, 0], [0]]),
     ]
-    assert _aggregate(passes, "median") == [[4, 2], [7]]
-    assert _aggregate(passes, "minimum") == [[3, 1], [6]]
+    assert typical(passes, "median") == [[4, 2], [7]]
+    assert typical(passes, "minimum") == [[3, 1], [6]]
 
 
 def test_passes_scale_the_computation_and_nothing_else() -> None:
-    from wiretwin.predict.predict import _with_passes
+    from wiretwin.predict.passes import times_by_pass
 
     chosen = [[2 * 10**11], [10**11]]
     passes = [Pass([[one], [10**11]], [[], []]) for one in (10**11, 2 * 10**11, 3 * 10**11)]
-    assert _with_passes(1.0, passes, chosen, 1) == pytest.approx([0.9, 1.0, 1.1])
+    assert times_by_pass(1.0, passes, chosen, 1) == pytest.approx([0.9, 1.0, 1.1])
     # Two on a core wait for each other; no more than all of the time is computed.
-    assert _with_passes(1.0, passes, chosen, 2) == pytest.approx([0.8, 1.0, 1.2])
-    assert _with_passes(1.0, passes, chosen, 9) == pytest.approx([0.5, 1.0, 1.5])
+    assert times_by_pass(1.0, passes, chosen, 2) == pytest.approx([0.8, 1.0, 1.2])
+    assert times_by_pass(1.0, passes, chosen, 9) == pytest.approx([0.5, 1.0, 1.5])
 
 
 @pytest.mark.parametrize("form", ["csv", "json", "parquet"])
