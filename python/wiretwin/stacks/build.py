@@ -117,7 +117,8 @@ def build(
     """
     path = SOURCES / source
     front = [*compiler, *FLAGS, *flags, "-I", str(SOURCES)]
-    text = _run([*front, "-E", str(path)], source, compiler)
+    # Without line marks, which name the folder that is worked in: it is one shim wherever that is.
+    text = _run([*front, "-E", "-P", str(path)], source, compiler)
     digest = hashlib.sha256()
     for part in (*compiler, *FLAGS, *flags, *libraries, text):
         digest.update(part.encode() + b"\0")

@@ -35,6 +35,15 @@ def test_a_shim_is_built_once_and_found_again() -> None:
     assert [path.name for path in made.parent.iterdir()] == [made.name]
 
 
+def test_it_is_one_shim_in_whichever_folder_one_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = build(REFERENCE, ("cc",))
+    build.cache_clear()
+    monkeypatch.chdir(tmp_path)
+    assert build(REFERENCE, ("cc",)) == made
+
+
 def test_other_flags_and_another_source_are_another_shim(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
