@@ -9,7 +9,8 @@ difference between a long and a short one, over its calls.
 Schedules in GOAL, a short and a long one, are read and replayed by turns, from one Python process that has
 done so before; a message is what the long one takes more. Every rank has a core, as in the simulators of
 schedules that the targets come from; the same on two cores, where the kernel is simulated too, is shown
-beside it.
+beside it. Where LogGOPSim and its `txt2bin` are on the path, it replays the same schedules in turn, and the
+ratio is shown; the time of `txt2bin`, which makes them binary for it, is left out.
 
 Processor time is the machine's as much as the code's. The bare world of the same ring is in the bench
 `programs`; here its figure per message includes what a command takes to start.
@@ -20,6 +21,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -163,8 +165,7 @@ def schedule(kind: str, rounds: int) -> str:
     lines = [f"num_ranks {ranks}"]
     for rank in range(ranks):
         lines.append(f"rank {rank} {{")
-        before: list[int] = []
-        number = 0
+        number = gate = 0
         for _ in range(rounds):
             begun = []
             for apart in range(1, others + 1):
@@ -174,19 +175,19 @@ def schedule(kind: str, rounds: int) -> str:
                 ):
                     number += 1
                     lines.append(f"l{number}: {text} tag 0")
-                    lines += [f"l{number} requires l{one}" for one in before]
-                    before = []
+                    if gate:
+                        lines.append(f"l{number} requires l{gate}")
                     begun.append(number)
-            before = begun
+            number += 1
+            gate = number
+            lines.append(f"l{gate}: calc 0")
+            lines += [f"l{gate} requires l{one}" for one in begun]
         lines.append("}")
     return "\n".join(lines)
 
 
 def replayed(folder: Path, kind: str, twin: str) -> float:
     """Return the nanoseconds of processor time that a message of a schedule takes to be read and replayed."""
-    each = 1024 if kind.startswith("ring") else 64 * 63
-    for rounds in ROUNDS[kind]:
-        (folder / f"{rounds}.goal").write_text(schedule(kind, rounds))
     argv = [sys.executable, "-c", REPLAY, twin, str(TURNS), *(f"{rounds}.goal" for rounds in ROUNDS[kind])]
     done = subprocess.run(
         argv,
@@ -196,7 +197,41 @@ def replayed(folder: Path, kind: str, twin: str) -> float:
         check=True,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
     )
-    return 1e9 * float(done.stdout) / (each * (ROUNDS[kind][1] - ROUNDS[kind][0]))
+    return each_ns(kind, float(done.stdout))
+
+
+def each_ns(kind: str, more_s: float) -> float:
+    """Return the nanoseconds a message that the long schedule takes more, of how many seconds it does."""
+    each = 1024 if kind.startswith("ring") else 64 * 63
+    return 1e9 * more_s / (each * (ROUNDS[kind][1] - ROUNDS[kind][0]))
+
+
+def by_loggopsim(folder: Path, kind: str) -> float:
+    """Return the nanoseconds of processor time that a message takes LogGOPSim, with its own LogGP network."""
+    took = [waited(folder, ["LogGOPSim", "-f", f"{rounds}.bin", "--batchmode"]) for rounds in ROUNDS[kind]]
+    return each_ns(kind, took[1].seconds - took[0].seconds)
+
+
+def replays(folder: Path, turns: int) -> None:
+    """Show what a message of a schedule takes, beside LogGOPSim if it is there."""
+    beside = all(map(shutil.which, ("LogGOPSim", "txt2bin")))
+    for kind, target, theirs in (("ring of 1024 ranks", 350, 630), ("alltoall of 64 ranks", 450, 5150)):
+        for rounds in ROUNDS[kind]:
+            (folder / f"{rounds}.goal").write_text(schedule(kind, rounds))
+            if beside:
+                waited(folder, ["txt2bin", "-i", f"{rounds}.goal", "-o", f"{rounds}.bin"])
+        unit = "ns of processor time per message"
+        ours = []
+        ratios = []
+        for _ in range(turns):
+            ours.append(replayed(folder, kind, "cores.toml"))
+            if beside:
+                ratios.append(ours[-1] / by_loggopsim(folder, kind))
+        show(f"a schedule replayed, {kind}", unit, median(ours), target_value=target)
+        if ratios:
+            name = f"a schedule replayed, {kind}, beside LogGOPSim"
+            show(name, "ratio", median(ratios), target_value=round(target / theirs, 3))
+        show(f"a schedule replayed, {kind} on two cores", unit, replayed(folder, kind, "twin.toml"))
 
 
 def show(bench: str, unit: str, value: float, **more: float) -> None:
@@ -231,12 +266,7 @@ def main() -> None:
         short, long = (used(simulated("sendrecv.py", 64, "mpi4py/mpich", str(calls))) for calls in CALLS)
         each = 1e6 * (long.seconds - short.seconds) / (64 * (CALLS[1] - CALLS[0]))
         show("mpi4py Sendrecv, 64 ranks", "us of processor time per message", each, target_value=20)
-        for kind, target in (("ring of 1024 ranks", 350), ("alltoall of 64 ranks", 450)):
-            unit = "ns of processor time per message"
-            each = replayed(folder, kind, "cores.toml")
-            show(f"a schedule replayed, {kind}", unit, each, target_value=target)
-            each = replayed(folder, kind, "twin.toml")
-            show(f"a schedule replayed, {kind} on two cores", unit, each)
+        replays(folder, turns)
         if quick:
             return
         large = (

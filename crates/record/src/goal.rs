@@ -49,6 +49,11 @@ enum What {
     Calc(u64),
 }
 
+/// How long a `calc` takes.
+fn picoseconds(span: u64, unit_ps: f64) -> u64 {
+    (span as f64 * unit_ps).round_ties_even() as u64
+}
+
 /// The rank that is being read.
 #[derive(Debug, Default)]
 struct Rank<'a> {
@@ -205,8 +210,8 @@ impl<'a, S: Script + Default> Reader<'a, S> {
         Rejected::at(self.path, format!("line {number}"), line, allowed)
     }
 
-    /// Takes the first line of a text if it is one as programs write most of them: a send, a receive or what is
-    /// required, with labels l1, l2 and so on and nothing else. Returns its length.
+    /// Takes the first line of a text if it is one as programs write most of them: a send, a receive, a `calc` or
+    /// what is required, with labels l1, l2 and so on and nothing else. Returns its length.
     #[inline]
     fn plain(&mut self, text: &[u8]) -> Option<usize> {
         let script = &mut self.scripts.as_mut()?[self.rank.number? as usize];
@@ -221,24 +226,32 @@ impl<'a, S: Script + Default> Reader<'a, S> {
             if label != last + 1 {
                 return None;
             }
-            let sends = line.is(b"send ");
-            if !sends && !line.is(b"recv ") {
-                return None;
-            }
-            let bytes = line.number()?;
-            if !(if sends { line.is(b"b to ") } else { line.is(b"b from ") }) {
-                return None;
-            }
-            let peer = line.number()?;
-            let tag = if line.is(b" tag ") { line.number()? } else { 0 };
-            if !line.is(b"\n") || peer >= self.seen.len() as u64 {
-                return None;
-            }
-            let (peer, tag) = (peer as u32, (tag & 0x7FFF_FFFF) as u32);
-            let what = if sends {
-                What::Send { to: peer, tag, bytes }
+            let what = if line.is(b"calc ") {
+                let span = line.number()?;
+                if !line.is(b"\n") {
+                    return None;
+                }
+                What::Calc(picoseconds(span, self.unit_ps))
             } else {
-                What::Recv { from: peer, tag, bytes }
+                let sends = line.is(b"send ");
+                if !sends && !line.is(b"recv ") {
+                    return None;
+                }
+                let bytes = line.number()?;
+                if !(if sends { line.is(b"b to ") } else { line.is(b"b from ") }) {
+                    return None;
+                }
+                let peer = line.number()?;
+                let tag = if line.is(b" tag ") { line.number()? } else { 0 };
+                if !line.is(b"\n") || peer >= self.seen.len() as u64 {
+                    return None;
+                }
+                let (peer, tag) = (peer as u32, (tag & 0x7FFF_FFFF) as u32);
+                if sends {
+                    What::Send { to: peer, tag, bytes }
+                } else {
+                    What::Recv { from: peer, tag, bytes }
+                }
             };
             rank.begin(script);
             rank.open.push(0);
@@ -330,7 +343,7 @@ impl<'a, S: Script + Default> Reader<'a, S> {
             "calc" => {
                 let span = words.next().and_then(|word| word.parse::<u64>().ok()).ok_or_else(unread)?;
                 self.placed(number, line, &mut words, false)?;
-                What::Calc((span as f64 * self.unit_ps).round_ties_even() as u64)
+                What::Calc(picoseconds(span, self.unit_ps))
             }
             own => {
                 let (how, other, end) = (words.next(), words.next(), words.next());

@@ -437,17 +437,18 @@ class Site:
         }
 
     def ends(
-        self, twin: Twin | None, layer: str, state: str | None = None
+        self, twin: Twin | None, layer: str, state: str | None = None, *, apart: bool = True
     ) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         """Return for each part of a twin the models at both ends of its intervals, of ranks that are fresh.
 
-        Parts are measured apart, and so a real run that is at the end of one is at no end of another.
+        Parts are measured apart, and so a real run that is at the end of one is at no end of another. Unless
+        they are to be `apart`, all are at one end at once: fewer models to run, and wider intervals.
         """
         if twin is None:
             return []
         of = twin.layer(layer)
         measured: dict[Part, bool] = {"messages": True, "first": bool(of.first), "cold": bool(of.cold)}
-        parts = [part for part, has in measured.items() if has]
+        parts: list[Part | None] = [part for part, has in measured.items() if has] if apart else [None]
         sides: tuple[Side, Side] = ("low", "high")
         low, high = (
             [self.model(twin, layer, side, state, fresh=True, part=part) for part in parts] for side in sides

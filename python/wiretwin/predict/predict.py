@@ -67,6 +67,9 @@ RECORDING_LIMIT = 1 << 30
 WORTH_SAYING_S = 1e-3
 #: Ways to deal ranks to cores that are tried; fewer where the program itself has to run for each.
 DEALS, TIMED_DEALS = 12, 3
+#: Where the program itself has to run for each end of the twin's intervals and sends more messages than this,
+#: the parts of the twin are not taken apart.
+MOST_APART = 10_000
 COMPUTE_FILE = "compute.parquet"
 
 
@@ -504,7 +507,9 @@ class Forecast:
             model = _as_run(run, _sent(recording))
             ends = [
                 [self._simulate(source, json.dumps(as_dealt(one, at)))[0].seconds for one in both]
-                for both in self.site.ends(self.twin, self.layer, state.twins)
+                for both in self.site.ends(
+                    self.twin, self.layer, state.twins, apart=model.messages <= MOST_APART
+                )
             ]
             if self.kind == "measured":
                 by_pass = times_by_pass(model.seconds, used, chosen, self._ranks_a_core())

@@ -319,3 +319,23 @@ def test_hosts_of_a_testbed_have_a_core_each_if_they_fill_the_machine() -> None:
     model = Site.of(2, network="testbed:hosts=2,rate=1Gbit/s").model(more, MPI)
     assert [(node["cores"], node.get("cores_of")) for node in model["nodes"]] == [(4, None), (4, 0)]
     assert all(node["picks_anew"] for node in model["nodes"]), "its wire is a process"
+
+
+def test_each_part_of_a_twin_is_moved_to_its_ends_by_itself_or_all_are_at_once() -> None:
+    text = TWIN + "".join(
+        f"""
+[[layers."{MPI}".{part}]]
+{of}
+takes_us = {{ value = {value}, low = {value - 5.0}, high = {value + 5.0}, launches = 7, samples = 7 }}
+"""
+        for part, of, value in (("first", 'calls = ["Send"]', 20.0), ("cold", "after_us = 50.0", 10.0))
+    )
+    site, twin = Site.of(2, None, None, MPI), Twin.parse(text)
+    middle = site.model(twin, MPI, fresh=True)
+    apart, together = (site.ends(twin, MPI, apart=apart) for apart in (True, False))
+
+    def moved(models: tuple[dict[str, Any], dict[str, Any]]) -> set[str]:
+        return {key for model in models for key, value in model.items() if value != middle[key]}
+
+    assert [moved(both) for both in apart] == [{"intra", "own"}, {"first"}, {"cold"}]
+    assert [moved(both) for both in together] == [{"intra", "own", "first", "cold"}]
