@@ -69,7 +69,7 @@ WORTH_SAYING_S = 1e-3
 DEALS, TIMED_DEALS = 12, 3
 #: Where the program itself has to run for each end of the twin's intervals and sends more messages than this,
 #: the parts of the twin are not taken apart.
-MOST_APART = 10_000
+MOST_APART = 5_000
 COMPUTE_FILE = "compute.parquet"
 
 
