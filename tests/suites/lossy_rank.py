@@ -1,6 +1,7 @@
 """Two ranks that send each other messages of many lengths, as many bytes as told, and compare digests.
 
-Run under an MPI launcher with the bytes that each sends as its argument. Rank 0 prints one line of JSON.
+Run under an MPI launcher with the bytes that each sends and the seed of what they are as its arguments. Rank 0
+prints one line of JSON.
 """
 
 import hashlib
@@ -19,9 +20,9 @@ CHUNK = 1 << 20
 
 world = MPI.COMM_WORLD
 rank, other = world.Get_rank(), 1 - world.Get_rank()
-wanted = int(float(sys.argv[1]))
-dice = np.random.default_rng(rank)
-block = np.random.default_rng(100 + rank).integers(0, 256, 2 * CHUNK, np.uint8)
+wanted, seed = int(float(sys.argv[1])), int(sys.argv[2])
+dice = np.random.default_rng((seed, rank))
+block = dice.integers(0, 256, 2 * CHUNK, np.uint8)
 places = np.empty((TOGETHER, max(LENGTHS)), np.uint8)
 digests = {"sent": hashlib.blake2b(), "received": hashlib.blake2b()}
 count = done = 0
