@@ -1,6 +1,6 @@
 """Two ranks that send each other messages of many lengths, as many bytes as told, and compare digests.
 
-Run under an MPI launcher with the bytes that each sends and the seed of what they are as its arguments. Rank 0
+Run under an MPI launcher; the arguments are the bytes that each sends, and the seed of what they are. Rank 0
 prints one line of JSON.
 """
 

@@ -89,3 +89,15 @@ def test_what_passes_by_itself_and_not_over_the_arm_is_said(suites: ModuleType) 
     failed = own | {"ended": "status 1", "wrong": ["test_a (test_b.C.test_a)"]}
     assert suites.worse(failed, failed) == [], "it does not pass by itself"
     assert suites.worse(own, failed)[0] == "test_a (test_b.C.test_a)"
+
+
+def test_turns_over_a_network_that_loses_come_to_bytes_of_both_ways() -> None:
+    lossy = _module("lossy")
+    turn = {"bytes": 500, "messages": 10, "took_s": 1.5, "equal": [True, True]}
+    assert lossy.together([turn, turn | {"equal": [True, False]}]) == {
+        "bytes": 2000,
+        "messages": 40,
+        "took_s": 3.0,
+        "turns": 2,
+        "turns with equal digests": 1,
+    }
