@@ -15,14 +15,14 @@ from wiretwin.mpi.recording import Recording
 __all__ = ["ENOUGH", "differ", "each", "groups", "sample"]
 
 _MEASURED = 8
-"""So many ranks are measured in a pass, shared out evenly among the groups."""
+"""How many ranks a pass measures, shared evenly among the groups."""
 _FEWEST, _MOST = 2, 4
-"""Of a group that has more, at least and at most so many are measured in a pass."""
+"""A pass measures at least and at most so many ranks of each group, or all of a smaller one."""
 
 ENOUGH = 3
-"""Ranks that still differ when they have been measured so often do so by more than noise."""
+"""After so many measurements, ranks that still differ are not alike: noise does not repeat."""
 _DIFFER = 1.5
-"""By so much the least that a rank computes exceeds the most of another of the same trace."""
+"""Ranks differ where the least that one computed is more than the most of another times this."""
 _WORTH_PS = 10_000_000_000
 """Ranks that compute for less may differ by the first touch of a page or a slice of other work."""
 
