@@ -40,7 +40,7 @@ def link() -> Link:
 
 
 def exchange(library: str, bed: Testbed, wanted: float, limit_s: float, seed: int = 0) -> dict[str, Any]:
-    """Exchange so many bytes each way over an MPI; return the line that rank 0 printed.
+    """Exchange `wanted` bytes each way over an MPI; return what rank 0 printed, and the name of the MPI.
 
     Raises
     ------

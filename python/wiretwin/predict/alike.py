@@ -17,10 +17,10 @@ __all__ = ["ENOUGH", "differ", "each", "groups", "sample"]
 _MEASURED = 8
 """How many ranks a pass measures, shared evenly among the groups."""
 _FEWEST, _MOST = 2, 4
-"""A pass measures at least and at most so many ranks of each group, or all of a smaller one."""
+"""The least and the most ranks of a group that a pass measures; it measures all of a smaller group."""
 
 ENOUGH = 3
-"""After so many measurements, ranks that still differ are not alike: noise does not repeat."""
+"""How often ranks are measured before a difference between them counts as real and not as noise."""
 _DIFFER = 1.5
 """Ranks differ where the least that one computed is more than the most of another times this."""
 _WORTH_PS = 10_000_000_000

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from predict_help import HEAD, TWIN
 
-from wiretwin.predict import alike
+from wiretwin.mpi.away import KINDS
+from wiretwin.predict import alike, solo
 from wiretwin.predict.predict import Forecast, predict
 from wiretwin.twin import Twin
 
@@ -59,38 +60,48 @@ def test_a_prediction_says_on_how_many_ranks_it_was_measured(tmp_path: Path) -> 
     assert len(found.per_rank) == 12
 
 
-#: Ranks with an odd number compute for four times as long where `{when}` holds of their runs so far.
-UNEVEN = (
-    HEAD
-    + """
-import pathlib
-
-def runs():
-    with pathlib.Path(f"runs-{{rank}}").open("a+") as file:
-        file.write("1")
-        return file.tell()
-
-for _ in range(4 if rank % 2 and {when} else 1):
-    sum(range(1_500_000))
-comm.Barrier()
-"""
-)
+#: Every rank makes the same calls.
+ALL_ALIKE = HEAD + "comm.Barrier()\n"
 
 
 @pytest.mark.parametrize(
-    ("when", "measured", "passes"),
-    [("runs() == 2", 4, 2), ("True", 6, 1)],
-    ids=["once more is noise", "always is a kind of its own"],
+    ("seconds", "measured", "passes"),
+    [
+        ([{1: 0.4, 3: 0.4, 5: 0.4}, {}], 4, 2),
+        ([{1: 0.4, 3: 0.4, 5: 0.4}, {0: 0.2, 2: 0.2, 4: 0.2}], 4, 2),
+        ([{1: 0.4, 3: 0.4, 5: 0.4}] * 4, 6, 1),
+    ],
+    ids=["once more is noise", "others the next time are noise", "always is a kind of its own"],
 )
 def test_all_ranks_are_measured_where_those_that_do_the_same_differ_each_time(
-    when: str, measured: int, passes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seconds: list[dict[int, float]],
+    measured: int,
+    passes: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     program = tmp_path / "program.py"
-    program.write_text(UNEVEN.format(when=when), "utf-8")
+    program.write_text(ALL_ALIKE, "utf-8")
     forecast = Forecast(program, twin=Twin.parse(TWIN), ranks=6, passes=1)
     forecast.record()
+    asked: list[list[int]] = []
+
+    def took(*_: object, chosen: list[int], **__: object) -> list[solo.Part]:
+        """Return what ranks are said to have taken this time: 0.1 s unless told."""
+        found = []
+        for rank in chosen:
+            ps = round(seconds[len(asked)].get(rank, 0.1) * 1e12) + rank
+            digests = forecast.run.compute.digests[rank]
+            stretches = len(forecast.run.compute.durations_ps[rank])
+            blocked = dict.fromkeys(KINDS, 0)
+            found.append(solo.Part([ps, *[0] * (stretches - 1)], digests, blocked, {}, None))
+        asked.append(chosen)
+        return found
+
+    monkeypatch.setattr(solo, "measure", took)
     while forecast.wants_another():
         forecast.measure()
     assert len(forecast.passes) == passes
     assert len({tuple(one) for one in forecast.passes[0].durations_ps}) == measured
+    assert asked[0] == asked[1], "those that differ are measured again"
+    assert len(asked[-1]) == measured
