@@ -249,6 +249,8 @@ class RankTrace:
         """Return how many messages it sends."""
     def is_silent(self) -> bool:
         """Return whether it asks for nothing but time."""
+    def calls(self) -> list[str]:
+        """Return the names of its calls, each once, in the order of the first of each."""
     def kind(self) -> int:
         """Return a number of what it does, without whom with; for ranks of one world.
 

@@ -17,6 +17,7 @@ __all__ = [
     "LOOPED",
     "collective_calls",
     "iterations",
+    "single_calls",
     "streams",
 ]
 
@@ -138,3 +139,32 @@ def streams(world: Any) -> dict[str, Callable[[], Any]]:
     if world.rank == 0:
         return {"send": lambda: world.send(None, peer), "Send": lambda: world.Send(words, peer)}
     return {"send": lambda: world.recv(source=peer), "Send": lambda: world.Recv(words, source=peer)}
+
+
+def single_calls(world: Any) -> dict[str, Callable[[int], Any]]:
+    """Return what makes each call of one of two ranks, given which of them sends where only one does.
+
+    A send stands for the receive that it needs, too.
+    """
+    import numpy as np
+
+    rank = world.rank
+    one, other = np.ones(_WORDS), np.zeros(_WORDS)
+    peer = 1 - rank
+
+    def either(send: Callable[[], Any], recv: Callable[[], Any]) -> Callable[[int], Any]:
+        return lambda sender: send() if rank == sender else recv()
+
+    def always(call: Callable[[], Any]) -> Callable[[int], Any]:
+        return lambda _: call()
+
+    return {
+        "send": either(lambda: world.send(None, peer), lambda: world.recv(source=peer)),
+        "Send": either(lambda: world.Send(one, peer), lambda: world.Recv(other, source=peer)),
+        "isend": either(lambda: world.isend(None, peer).wait(), lambda: world.irecv(source=peer).wait()),
+        "Isend": either(
+            lambda: world.Isend(one, peer).Wait(), lambda: world.Irecv(other, source=peer).Wait()
+        ),
+        "sendrecv": always(lambda: world.sendrecv(None, peer, source=peer)),
+        "Sendrecv": always(lambda: world.Sendrecv(one, peer, recvbuf=other, source=peer)),
+    } | {kind: always(call) for kind, call in collective_calls(world).items()}

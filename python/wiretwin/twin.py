@@ -366,10 +366,15 @@ class Sharing(_Strict):
 
 
 class FirstCall(_Strict):
-    """What a rank's first call of a kind takes beyond a later one: once for all these names."""
+    """What a rank's first call of a kind takes beyond a later one: once for all these names.
+
+    With ``early_from_bytes`` it is what the first message of such a length, or longer, takes its receiver
+    that comes before its receive is posted and while its receiver is in the library; in these calls, any.
+    """
 
     calls: Annotated[tuple[str, ...], Field(min_length=1)]
     takes_us: Figure
+    early_from_bytes: Annotated[int, Field(ge=1)] | None = None
 
     @field_validator("calls", mode="before")
     @classmethod

@@ -6,7 +6,8 @@
 //!  "intra": LAYER, "inter": LAYER or null,
 //!  "link": {"rate_bit_s": 10000000000, "delay_ps": 500000} or null,
 //!  "network": {"topology": "fat-tree", "hosts": 64, "rate": "100 Gbit/s"} or null,
-//!  "first": [{"calls": ["recv"], "ps": 20000000, "at_end": true or absent}] or absent,
+//!  "first": [{"calls": ["recv"], "ps": 20000000, "at_end": true or absent,
+//!             "early_from_bytes": 1024 or absent}] or absent,
 //!  "beyond": [{"calls": ["Barrier"], "ps": 900000}] or absent,
 //!  "cold": [{"after_ps": 50000000, "ps": 10000000}] or absent}
 //! ```
@@ -121,6 +122,9 @@ pub struct FirstCall {
     pub takes: Span,
     /// It comes at the end of the call: when what the call waited for is there.
     pub at_end: bool,
+    /// It is no call's, but that of the first message between nodes of so many bytes and more, pushed at once, that
+    /// comes before its receive was posted and while its receiver is in the library; or, in these calls, of any.
+    pub early_from: Option<Bytes>,
 }
 
 /// So many [`FirstCall`]s a model has at most.
@@ -190,7 +194,7 @@ pub struct Model {
 }
 
 const MODEL_KEYS: &str = "nodes placement dealt order own intra inter link network first beyond cold keeping";
-const FIRST_KEYS: &str = "calls ps at_end";
+const FIRST_KEYS: &str = "calls ps at_end early_from_bytes";
 const BEYOND_KEYS: &str = "calls ps";
 const COLD_KEYS: &str = "after_ps ps";
 const NODE_KEYS: &str = "name cores cores_of idle quantum_ps turn_ps fair offers picks_anew tick_ps least_ps";
@@ -298,7 +302,9 @@ fn read_first(at: &At<'_>) -> Result<Vec<FirstCall>, PlanError> {
             let calls = read_names(&fields.get("calls")?)?;
             let at_end = fields.optional("at_end").map_or(Ok(false), |at| at.truth())?;
             let takes = Span::from_ps(fields.get("ps")?.integer(0, LONGEST_PS)?);
-            Ok(FirstCall { calls, takes, at_end })
+            let early_from = fields.optional("early_from_bytes");
+            let early_from = early_from.map(|at| at.integer(0, u64::MAX)).transpose()?.map(Bytes::new);
+            Ok(FirstCall { calls, takes, at_end, early_from })
         })
         .collect()
 }

@@ -330,6 +330,21 @@ impl RankTrace {
             .all(|step| matches!(step, Step::Compute(_) | Step::Sleep(_) | Step::Finish | Step::Yield))
     }
 
+    /// The names of the calls that it makes, each once, in the order of the first of each.
+    fn calls(&self) -> Vec<&str> {
+        let mut met = vec![false; self.names.len()];
+        let mut found = Vec::new();
+        for step in self.steps.iter() {
+            if let Step::Enter { name, .. } = step
+                && let Some(met) = met.get_mut(name as usize)
+                && !std::mem::replace(met, true)
+            {
+                found.push(self.names[name as usize].as_str());
+            }
+        }
+        found
+    }
+
     /// A number of what it does, without whom with: which calls where, how long its messages are, how many it waits
     /// for. Of ranks of one world only.
     fn kind(&self) -> u64 {

@@ -160,7 +160,8 @@ def fit(
     for name in layers or measured:
         of_layer = summary.filter(pl.col("layer") == name)
         called[name] = looped.looped_calls(of_layer, confidence)
-        of_calls = (pl.col("loop").str.starts_with(one) for one in (first.LOOP, looped.LOOP, looped.SHARED))
+        loops = (first.LOOP, first.EARLY, looped.LOOP, looped.SHARED)
+        of_calls = (pl.col("loop").str.starts_with(one) for one in loops)
         rows = of_layer.filter(~pl.any_horizontal(of_calls))
         try:
             whole = costs(name, rows, rows)
@@ -176,7 +177,7 @@ def fit(
         beside = {
             "sharing": sharing(own, layer, confidence, between="between" in facts),
             "interrupt": interrupt(rows, layer.rendezvous_from_bytes, confidence),
-            "first": first.first_calls(own, confidence),
+            "first": first.first_calls(own, confidence) + first.early_messages(own, confidence),
             "cold": cold(rows, confidence),
             "looped": called[name],
         }

@@ -15,15 +15,19 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from wiretwin.fit.stats import around
+from wiretwin.fit.stats import around, interval
 from wiretwin.loops import COLLECTIVES, FAMILIES
 from wiretwin.twin import Figure, FirstCall
 
-__all__ = ["LOOP", "first_calls"]
+__all__ = ["EARLY", "LOOP", "early_messages", "first_calls"]
 
 MIN_LAUNCHES = 4
 LOOP, PEER = "first_", "_peer"
 """What names of samples of first calls begin with, and those of rank 1 end with."""
+EARLY = "early_"
+"""What names of samples of messages begin with that come before their receive; their length follows."""
+LOOKING = ("recv", "sendrecv", "reduce", "allreduce", "scan", "exscan")
+"""Calls of mpi4py that look for a message before they post its receive (``MPI_Mprobe``)."""
 _OBJECTS = tuple(kind for kind in FAMILIES if kind.islower())
 _COMMON: tuple[tuple[str, ...], ...] = (
     _OBJECTS,
@@ -81,6 +85,37 @@ def first_calls(samples: pl.DataFrame, confidence: float) -> tuple[FirstCall, ..
                 takes_us=Figure(value=value, low=low, high=high, launches=known, samples=known),
             )
         )
+    return tuple(fitted)
+
+
+def early_messages(samples: pl.DataFrame, confidence: float) -> tuple[FirstCall, ...]:
+    """Fit what the first message of some length takes that comes before its receive; by rising length.
+
+    Each length has what it takes beyond what shorter ones have brought. One that takes nothing beyond noise
+    is not among them, nor is any where fewer than `MIN_LAUNCHES` have sent such messages.
+
+    Parameters
+    ----------
+    samples
+        Of the layer, in the order in which they were taken.
+    confidence
+        Of the intervals.
+    """
+    found = samples.filter(pl.col("loop").str.starts_with(EARLY))
+    excess: dict[int, list[float]] = {}
+    for part in found.partition_by("launch", "loop", maintain_order=True):
+        first, *later = part["value_ns"].to_list()
+        if later:
+            size = int(part["loop"][0].removeprefix(EARLY))
+            excess.setdefault(size, []).append((first - float(np.median(later))) / 1e3)
+    fitted = []
+    for size, us in sorted(excess.items()):
+        if len(us) < MIN_LAUNCHES:
+            continue
+        one = interval(np.array(us), confidence)
+        if one.low > 0.0:
+            takes = Figure(value=one.value, low=one.low, high=one.high, launches=len(us), samples=len(us))
+            fitted.append(FirstCall(calls=LOOKING, takes_us=takes, early_from_bytes=size))
     return tuple(fitted)
 
 

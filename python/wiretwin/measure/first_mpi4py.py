@@ -8,7 +8,11 @@ turn, several times each; the order of the kinds is another in each launch, so t
 Before the first of them the ranks have done what a real run has before its program begins
 (`wiretwin.mpi.live`): echoes and barriers. A receive is timed when its message is there.
 
-After all first calls each kind is called again and again (`wiretwin.loops`), as a program does that does
+Then come messages that nobody has asked for: behind a short one for which a rank waits in the library, one
+of each length in turn comes before its receive is posted. The library reads what has come, and keeps it in
+memory that it gets when it first needs some.
+
+After all that each kind is called again and again (`wiretwin.loops`), as a program does that does
 little else; what iterations take the slower rank is kept. At the end of a launch collective calls are made so
 once more, by both ranks on one core (`lines_on_one_core`).
 """
@@ -20,12 +24,23 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from wiretwin.loops import COLLECTIVES, LOOPED, collective_calls, iterations
+from wiretwin.loops import COLLECTIVES, LOOPED, collective_calls, iterations, single_calls
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Comm
 
-__all__ = ["CALLS", "LATER", "LOOP", "PEER", "SHARED", "lines", "lines_on_one_core", "order"]
+__all__ = [
+    "CALLS",
+    "EARLY",
+    "EARLY_BYTES",
+    "LATER",
+    "LOOP",
+    "PEER",
+    "SHARED",
+    "lines",
+    "lines_on_one_core",
+    "order",
+]
 
 LOOP = "first"
 """The step's loop; the samples of a call are those of ``first_NAME``, of rank 1 ``first_NAME_peer``."""
@@ -34,6 +49,9 @@ LATER = "later_"
 """The samples of a kind's loop are those of ``later_NAME``."""
 SHARED = "shared_"
 """The samples of a kind's loop on one core are those of ``shared_NAME``."""
+EARLY = "early_"
+"""The samples of messages of so many bytes that come before their receive are those of ``early_BYTES``."""
+EARLY_BYTES = (64, 256, 1024, 4096, 16384)
 CALLS = (
     "send", "Send", "isend", "Isend", "sendrecv", "Sendrecv", "bcast", "Bcast", "reduce", "Reduce",
     "allreduce", "Allreduce", "gather", "Gather", "scatter", "Scatter", "allgather", "Allgather",
@@ -49,7 +67,6 @@ _SLICE_NS = 2_000_000
 _ECHOES, _ECHO_BYTES = 50, 1 << 16
 _THERE_NS = 200_000
 """A message has come when its receiver has stayed away for so long."""
-_WORDS = 10
 now = time.perf_counter_ns
 
 
@@ -74,7 +91,7 @@ def lines(world: Comm, own: Comm, seed: int, step: int) -> list[dict[str, Any]]:
     step
         The number of the step in the schedule.
     """
-    made = _calls(world)
+    made = single_calls(world)
     _as_before_a_program(own)
     found = []
     for name in order(seed):
@@ -90,16 +107,42 @@ def lines(world: Comm, own: Comm, seed: int, step: int) -> list[dict[str, Any]]:
             call(sender)
             values.append(now() - begin)
         found.append((RECEIVES[name] if away else name, values))
+    early = own.gather(_early(world, own, seed % 2), root=0)
     gathered = own.gather(found, root=0)
     looped = own.gather(_loops(own, iterations(world), LOOPED, _BLOCKS), root=0)
-    if gathered is None or looped is None:
+    if gathered is None or looped is None or early is None:
         return []
     first = [
         _samples(step, f"{LOOP}_{name}{PEER * rank}", 1, values)
         for of_both in zip(*gathered, strict=True)
         for rank, (name, values) in enumerate(of_both)
     ]
-    return first + _slower(step, LATER, looped)
+    came = [_samples(step, f"{EARLY}{size}", 1, values) for one in early for size, values in one.items()]
+    return first + came + _slower(step, LATER, looped)
+
+
+def _early(world: Comm, own: Comm, sender: int) -> dict[int, list[int]]:
+    """Return by length what two receives take, the second for a message that came before it, in ns.
+
+    From when the first one is posted, so that what the sender waits is in all of them; nothing at the sender.
+    """
+    found: dict[int, list[int]] = {}
+    peer, word = 1 - world.rank, bytearray(1)
+    for size in EARLY_BYTES:
+        buffer = bytearray(size)
+        for _ in range(TIMES):
+            own.Barrier()
+            begin = now()
+            if world.rank == sender:
+                while now() - begin < _THERE_NS:
+                    pass
+                world.Send(word, peer, 0)
+                world.Send(buffer, peer, 1)
+            else:
+                world.Recv(word, peer, 0)
+                world.Recv(buffer, peer, 1)
+                found.setdefault(size, []).append(now() - begin)
+    return found
 
 
 def lines_on_one_core(world: Comm, own: Comm, step: int) -> list[dict[str, Any]]:
@@ -166,29 +209,3 @@ def _as_before_a_program(own: Comm) -> None:
             own.Recv(buffer, 0)
             own.Send(buffer, 0)
     own.Barrier()
-
-
-def _calls(world: Comm) -> dict[str, Callable[[int], Any]]:
-    """Return what makes each call, given which rank sends where only one does."""
-    import numpy as np
-
-    rank = world.rank
-    one, other = np.ones(_WORDS), np.zeros(_WORDS)
-    peer = 1 - rank
-
-    def either(send: Callable[[], Any], recv: Callable[[], Any]) -> Callable[[int], Any]:
-        return lambda sender: send() if rank == sender else recv()
-
-    def always(call: Callable[[], Any]) -> Callable[[int], Any]:
-        return lambda _: call()
-
-    return {
-        "send": either(lambda: world.send(None, peer), lambda: world.recv(source=peer)),
-        "Send": either(lambda: world.Send(one, peer), lambda: world.Recv(other, source=peer)),
-        "isend": either(lambda: world.isend(None, peer).wait(), lambda: world.irecv(source=peer).wait()),
-        "Isend": either(
-            lambda: world.Isend(one, peer).Wait(), lambda: world.Irecv(other, source=peer).Wait()
-        ),
-        "sendrecv": always(lambda: world.sendrecv(None, peer, source=peer)),
-        "Sendrecv": always(lambda: world.Sendrecv(one, peer, recvbuf=other, source=peer)),
-    } | {kind: always(call) for kind, call in collective_calls(world).items()}

@@ -28,7 +28,7 @@ from .rank import OwnWork, Rank
 from .recording import Recorder, Recording, Solo
 from .runtime import Runtime
 
-__all__ = ["own_work", "recorded_loops", "times_ns"]
+__all__ = ["FREE", "Notes", "own_work", "recorded_loops", "run_loops", "times_ns"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ _REFERENCE = "Barrier"
 """It does no work within."""
 _SWEEPS, _STILL_NS = 1000, 1e-6
 _NOTHING = [{"from_bytes": 0, "base_ps": 0, "per_byte_fs": 0}]
-_FREE = {
+FREE = {
     "nodes": [{"cores": 2, "idle": "spin", "quantum_ps": 4_000_000_000}],
     "placement": [0, 0],
     "intra": {"call_ps": 0, "rendezvous_from_bytes": None}
@@ -83,7 +83,7 @@ def own_work(*, alone: bool = False) -> OwnWork:
 def recorded_loops() -> Recording:
     """Record the loops; once in a process."""
     recorder = Recorder(2)
-    _run(json.dumps(_FREE), _Notes(), _every, _ignore, _ignore, recorder)
+    _run(json.dumps(FREE), Notes(), _every, _ignore, _ignore, recorder)
     return recorder.recording
 
 
@@ -112,14 +112,14 @@ def _note(
 
     Between one call and the next, to `pairs`; of each piece of work within a call, to `within`.
     """
-    source = _Notes()
+    source = Notes()
     found: dict[tuple[int, str, str, str], list[float]] = {}
 
     def note(rank: Rank, kind: str) -> None:
         for before, name, ns in source.taken(rank.index):
             found.setdefault((rank.index, kind, before, name), []).append(ns)
 
-    _run(json.dumps(_FREE), source, _every, lambda rank, kind: source.taken(rank.index), note, solo)
+    _run(json.dumps(FREE), source, _every, lambda rank, kind: source.taken(rank.index), note, solo)
     for (_, _, before, name), took in found.items():
         if before == name in COLLECTIVES and name != _REFERENCE:
             within.setdefault(name, []).append(statistics.median(took))
@@ -183,7 +183,7 @@ def times_ns(model_json: str, *, collective: bool = False) -> dict[str, float]:
     return found
 
 
-class _Notes(Measured):
+class Notes(Measured):
     """Notes what was measured, by rank, with the call before each stretch and the one that it ended in."""
 
     runtime: Runtime
@@ -220,6 +220,29 @@ def _run(
 
     With a `Solo`, only its rank runs, as it does when a program is measured.
     """
+
+    def body(world: Any, rank: Rank) -> None:
+        made = list(loops(world))
+        for _ in range(often.rounds):
+            for kind, iteration in made:
+                for _ in range(often.warm):
+                    iteration()
+                world.Barrier()
+                begin(rank, kind)
+                for _ in range(often.iterations):
+                    iteration()
+                end(rank, kind)
+
+    run_loops(model_json, source, body, recorder)
+
+
+def run_loops(
+    model_json: str,
+    source: ComputeSource,
+    body: Callable[[Any, Rank], None],
+    recorder: Recorder | Solo | None = None,
+) -> None:
+    """Run `body`, given the communicator and the rank, as two ranks; with a `Solo`, as its rank alone."""
     open_world(2)
     source.begin(2)
     world = _core.World(2, model_json, seed=1, timeline=False)
@@ -233,25 +256,16 @@ def _run(
         recorder.furnish(runtime)
         runtime.only = recorder.only
     runtime.exits = []
-    if isinstance(source, _Notes):
+    if isinstance(source, Notes):
         source.runtime = runtime
 
-    def body(rank: Rank) -> None:
+    def whole(rank: Rank) -> None:
         rank.begin()
-        made = list(loops(COMM_WORLD))
-        for _ in range(often.rounds):
-            for kind, iteration in made:
-                for _ in range(often.warm):
-                    iteration()
-                COMM_WORLD.Barrier()
-                begin(rank, kind)
-                for _ in range(often.iterations):
-                    iteration()
-                end(rank, kind)
+        body(COMM_WORLD, rank)
         runtime._end(rank, 0)
 
     for rank in runtime.ranks:
-        rank.greenlet = greenlet.greenlet(lambda _, rank=rank: body(rank), parent=runtime.hub)
+        rank.greenlet = greenlet.greenlet(lambda _, rank=rank: whole(rank), parent=runtime.hub)
     idle = SimpleNamespace(put=lambda view: None)
     enabled = gc.isenabled()
     gc.disable()

@@ -110,11 +110,16 @@ class OwnWork:
         itself cannot be told; the sum for a pair of calls, one after the other, can.
     within_ns
         Of each piece of work that is done within the call.
+    first_out_ns, first_into_ns, first_within_ns
+        The same, beyond that, of a rank's first call of each name (`wiretwin.mpi.firsts`).
     """
 
     out_ns: Mapping[str, int] = field(default_factory=dict)
     into_ns: Mapping[str, int] = field(default_factory=dict)
     within_ns: Mapping[str, int] = field(default_factory=dict)
+    first_out_ns: Mapping[str, int] = field(default_factory=dict)
+    first_into_ns: Mapping[str, int] = field(default_factory=dict)
+    first_within_ns: Mapping[str, int] = field(default_factory=dict)
 
 
 class Rank:
@@ -138,6 +143,9 @@ class Rank:
         "durations_ps",
         "finalized",
         "finished",
+        "first_into",
+        "first_out",
+        "first_within",
         "give_way",
         "gone",
         "greenlet",
@@ -173,6 +181,8 @@ class Rank:
         self.charge = runtime.source.charge
         self.bias_ns = runtime.bias_ns
         self.own = runtime.own
+        self.first_out, self.first_into = dict(self.own.first_out_ns), dict(self.own.first_into_ns)
+        self.first_within = dict(self.own.first_within_ns)
         self.owed_ns = 0
         """What stretches took less than what is our own of them: the next ones are so much shorter."""
         self.away = runtime.away
@@ -238,7 +248,10 @@ class Rank:
     def own_ns(self, name: str) -> int:
         """Return what is our own of a stretch that lies between the last call and one of that name."""
         own, half_ns = self.own, self.bias_ns // 2
-        return own.out_ns.get(self.inside, half_ns) + own.into_ns.get(name, half_ns)
+        ns = own.out_ns.get(self.inside, half_ns) + own.into_ns.get(name, half_ns)
+        if self.first_out or self.first_into:
+            ns += self.first_out.pop(self.inside, 0) + self.first_into.pop(name, 0)
+        return ns
 
     def _charged_ps(self, digest: int, site: int, measured_ns: int, own_ns: int) -> int:
         """Return what a stretch costs that took `measured_ns`, and keep it with the path to its end."""
@@ -330,7 +343,10 @@ class Rank:
         measured = thread_time_ns() - begin
         code = _OPERATIONS.get(label) or _operation(label)
         self.digest = digest = hash((self.digest, code))
-        self._account(digest, self.site, measured, self.own.within_ns.get(self.inside, self.bias_ns))
+        own_ns = self.own.within_ns.get(self.inside, self.bias_ns)
+        if self.first_within:
+            own_ns += self.first_within.pop(self.inside, 0)
+        self._account(digest, self.site, measured, own_ns)
 
     def touch(self, took_ns: int) -> None:
         """Charge for the state of the memory a message goes to; a stretch of its own, if only of 0."""

@@ -116,6 +116,8 @@ EDITIONS = {
     26: "a call takes more behind computation, which has left little of the library in its core's caches; "
     "where ranks share a core, so does a message that one takes in behind what another has computed; since "
     "its second day a short synchronous message goes with its envelope, and its receiver's word completes it",
+    27: "what this package's own first calls leave to be measured is no computation of a script's; between "
+    "hosts, the first message that comes before its receive takes what it was measured to take",
 }
 """What of a prediction each edition of the model has changed; a change of what is priced makes a new one."""
 EDITION = max(EDITIONS)

@@ -174,6 +174,7 @@ def first_calls(layer: Layer, side: Side = "value") -> dict[str, Any]:
     """
     found = [
         {"calls": list(one.calls), "ps": round(1e6 * getattr(one.takes_us, side))}
+        | ({"early_from_bytes": one.early_from_bytes} if one.early_from_bytes else {})
         | ({"at_end": True} if _RECEIVES.issuperset(one.calls) else {})
         for one in layer.first
     ]

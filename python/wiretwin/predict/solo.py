@@ -261,7 +261,8 @@ def _main(argv: Sequence[str]) -> int:
     from wiretwin._core import crossing_ns
     from wiretwin.errors import WiretwinError
     from wiretwin.mpi import outside
-    from wiretwin.mpi.looped import own_work, recorded_loops
+    from wiretwin.mpi.firsts import own_work_with_firsts, recorded_firsts
+    from wiretwin.mpi.looped import recorded_loops
     from wiretwin.mpi.rank import OwnWork
     from wiretwin.mpi.recording import Solo
     from wiretwin.mpi.runtime import run_alone
@@ -275,7 +276,8 @@ def _main(argv: Sequence[str]) -> int:
     if spec.cpu is not None:
         os.sched_setaffinity(0, {spec.cpu})
 
-    recorded_loops()  # for `start`, which others wait for
+    calls = tuple(recording.traces[spec.rank].calls())
+    recorded_loops(), recorded_firsts(calls, spec.rank)  # for `start`, which others wait for
     apart: dict[str, float | None] = {}
 
     def look(when: str, limit_s: float) -> None:
@@ -291,7 +293,8 @@ def _main(argv: Sequence[str]) -> int:
     def start() -> OwnWork:
         stand()
         priority.take()
-        own = own_work(alone=True)  # only now: cores that are all at work may each be slower
+        # Only now: cores that are all at work may each be slower.
+        own = own_work_with_firsts(calls, spec.rank)
         look("before", _MEET_S)
         return own
 

@@ -9,7 +9,7 @@ import pytest
 from fit_help import HOST
 
 from wiretwin.fit.api import fit
-from wiretwin.fit.first import first_calls
+from wiretwin.fit.first import early_messages, first_calls
 from wiretwin.loops import FAMILIES
 from wiretwin.predict import model
 from wiretwin.predict.model import Site
@@ -94,3 +94,35 @@ def test_what_only_receives_of_objects_need_comes_at_their_end() -> None:
     firsts = tuple(one.model_copy(update={"calls": names}) for names in calls)
     found = model.first_calls(layer.model_copy(update={"first": firsts}))["first"]
     assert [one.get("at_end", False) for one in found] == [True, True, False, False]
+
+
+def came_early(takes_ns: dict[int, list[int]]) -> pl.DataFrame:
+    """Return samples of a layer with early messages: what the first of a length takes more, by launch."""
+    samples = HOST.samples(launches=3, loops=LOOPS)
+    one, rows = samples.row(0, named=True), []
+    for size, by_launch in takes_ns.items():
+        for launch, ns in enumerate(by_launch, 1):
+            for index, value in enumerate([300_000 + ns, 300_000, 301_000, 299_000]):
+                call = {"launch": launch, "loop": f"early_{size}", "bytes": 0, "messages": 1}
+                call |= {"delay_ns": 0, "batch": 1, "index": index, "value_ns": value}
+                rows.append(one | call)
+    return pl.concat([samples, pl.DataFrame(rows, schema=samples.schema)])
+
+
+def test_the_first_message_of_a_length_that_comes_early_takes_what_later_ones_do_not() -> None:
+    noise = [500, -400, 300, -600, 200, -100]
+    takes_ns = {4096: noise[::-1], 256: noise, 1024: [600_000 + ns for ns in noise]}
+    (found,) = early_messages(came_early(takes_ns), 0.95)
+    assert found.early_from_bytes == 1024
+    assert found.takes_us.value == pytest.approx(600.0, abs=0.5)
+    few = {size: ns[:3] for size, ns in takes_ns.items()}
+    assert early_messages(came_early(few), 0.95) == ()
+
+    twin = fit(came_early(takes_ns))
+    assert Twin.parse(twin.to_toml()).to_toml() == twin.to_toml()
+    (one,) = Site.of(2).model(twin, "synthetic", fresh=True)["first"]
+    assert one == {
+        "calls": list(found.calls),
+        "ps": round(1e6 * found.takes_us.value),
+        "early_from_bytes": 1024,
+    }

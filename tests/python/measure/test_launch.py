@@ -21,6 +21,7 @@ from wiretwin import keeper, scratch
 from wiretwin.loops import COLLECTIVES, LOOPED
 from wiretwin.marks import LAUNCH, await_gone
 from wiretwin.measure import running
+from wiretwin.measure.first_mpi4py import EARLY_BYTES
 from wiretwin.measure.launch import Interruption, launch
 from wiretwin.measure.running import Running, rendezvous
 from wiretwin.measure.schedule import Step
@@ -110,9 +111,10 @@ def test_first_calls_come_before_all_others() -> None:
     loops = [step["loop"] for step in outcome.steps]
     echo = loops.index("echo")
     first = [loop for loop in loops if loop.startswith("first_")]
-    # Of both ranks, each kind of call once; whoever receives says so. Then each kind in a loop.
+    # Of both ranks, each kind of call once; whoever receives says so. Then early messages, and loops.
     assert len(set(first)) == len(first) == 2 * 20
-    assert loops[:echo] == [*first, *(f"later_{kind}" for kind in LOOPED)]
+    early = [f"early_{size}" for size in EARLY_BYTES]
+    assert loops[:echo] == [*first, *early, *(f"later_{kind}" for kind in LOOPED)]
     # Last, both on one core; a loop is left out where another process took a slice of its first iteration.
     shared = loops[echo + 1 :]
     assert shared

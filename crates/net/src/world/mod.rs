@@ -33,6 +33,7 @@ mod account;
 mod blocked;
 mod carrier;
 mod cores;
+mod early;
 mod interrupts;
 mod network;
 mod progress;
@@ -93,6 +94,9 @@ pub struct World {
     names: Names,
     /// By name, which of the model's first calls it is one of, as bits.
     firsts_of: Vec<u64>,
+    /// Which of them are of early messages, and by name of a call, which it makes of any message.
+    early: u64,
+    looks_of: Vec<u64>,
     /// By name, what a call takes before any message, in picoseconds.
     call_of: Vec<u64>,
     /// By the number of a call's name, whether a rank that waits in it keeps its core though ranks yield.
@@ -161,6 +165,8 @@ impl World {
             completions: Vec::new(),
             names: Names::new(),
             firsts_of: vec![0],
+            early: early::bits(&model.first, None, true),
+            looks_of: vec![0],
             call_of: vec![0],
             keeping: vec![false],
             computed: vec![0; if model.cold.is_empty() { 0 } else { ranks.len() }],
@@ -227,9 +233,8 @@ impl World {
     pub fn name_id(&mut self, name: &str) -> NameId {
         let id = self.names.id(name);
         if self.firsts_of.len() < self.names.list().len() {
-            let firsts = self.model.first.iter().enumerate();
-            let of = firsts.filter(|(_, first)| first.calls.iter().any(|call| call == name));
-            self.firsts_of.push(of.fold(0, |bits, (index, _)| bits | 1 << index));
+            self.firsts_of.push(early::bits(&self.model.first, Some(name), false));
+            self.looks_of.push(early::bits(&self.model.first, Some(name), true));
             let beyond =
                 self.model.beyond.iter().filter(|beyond| beyond.calls.iter().any(|call| call == name));
             let beyond_ps: i64 = beyond.map(|beyond| beyond.takes_ps).sum();
@@ -571,6 +576,7 @@ impl World {
             transfer: Transfer::new(protocol, mode),
             reach,
             unexpected: false,
+            early: false,
             receive: NONE,
             next_work: NONE,
             available: (0, 0),

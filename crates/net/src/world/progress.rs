@@ -235,6 +235,7 @@ impl World {
                 let fin = if protocol == Protocol::Acknowledged { layer.send_cost_ps(0) } else { 0 };
                 let cost = message.recv_cost + copy + fin;
                 let (arrival, flight) = (message.arrival, message.flight);
+                let cost = cost + if self.early == 0 { 0 } else { self.early_ps(rank, index) };
                 self.wait_until(rank, self.now, arrival.saturating_sub(flight), arrival, peer, bytes);
                 cost
             }

@@ -139,6 +139,8 @@ pub(super) struct Message {
     pub reach: Reach,
     /// Came before its receive was posted.
     pub unexpected: bool,
+    /// Its receiver's library read it before that.
+    pub early: bool,
     /// The receive that took it (an index), or `NONE`.
     pub receive: u32,
     pub next_work: u32,
@@ -152,7 +154,8 @@ pub(super) struct Message {
     pub credit: u64,
     /// Since when the receiver has been ready for a rendezvous.
     pub receiver_ready: u64,
-    /// When the handshake ended.
+    /// When the handshake ended; of data that are pushed at once, when those before them arrive if these do so while
+    /// the receiver's core is still at work on them, else 0.
     pub cleared_at: u64,
     /// When its latest part (envelope or data) reached the receiver.
     pub arrival: u64,

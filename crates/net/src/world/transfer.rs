@@ -114,7 +114,9 @@ impl World {
         let with_envelope = message.transfer.state() == TransferState::EnvelopeUnderWay;
         let with_data = !is_envelope_only(message);
         let pair = Pair { source: message.source, destination: message.destination };
+        let awake = if self.early == 0 { 0 } else { self.layer(message.reach).interrupt_ps(0) };
         let latest = self.pairs.entry(pair, Default::default);
+        let mut behind = message.cleared_at;
         let mut arrival = wanted.max(self.now);
         if with_envelope {
             arrival = arrival.max(latest.envelope);
@@ -124,6 +126,9 @@ impl World {
                 // A long message is not taken in behind a short one as late as behind its like.
                 let sooner = recv_cost.saturating_sub(last.recv_cost);
                 arrival = arrival.max(last.at + gap.saturating_sub(sooner));
+                if with_envelope && arrival <= last.at + last.recv_cost.max(awake) {
+                    behind = last.at;
+                }
             }
             latest.data = Some(Last { at: arrival, recv_cost });
         }
@@ -132,6 +137,7 @@ impl World {
         }
         let message = &mut self.messages[index as usize];
         message.arrival = arrival;
+        message.cleared_at = behind;
         message.flight = flight + on_link;
         message.recv_cost = recv_cost;
         let event = if with_envelope {
@@ -160,6 +166,7 @@ impl World {
             None => {
                 self.transition(index, Input::ArrivedUnexpected);
                 let rank = &self.ranks[destination as usize];
+                self.messages[index as usize].early = !matches!(rank.state, State::Running | State::Finished);
                 if matches!(rank.state, State::Probe | State::Watch)
                     && rank.sought.pattern().accepts(&envelope)
                 {
@@ -184,6 +191,7 @@ impl World {
         taken.bytes = message.bytes;
         taken.order_or_message = id;
         let receive = taken.id(request).0;
+        self.note_early(index, posted_at);
         self.note(MATCHED, posted_at.max(arrival), id, receive);
         self.transition(index, how);
         // What came before its receive was posted is handled in the order of posting.

@@ -2,6 +2,7 @@
 
 mod cells;
 mod direct;
+mod early;
 mod fetched;
 mod interrupts;
 mod networked;
@@ -139,6 +140,7 @@ fn a_first_call_takes_what_its_kinds_take_and_later_ones_do_not() {
         calls: calls.iter().map(|&call| call.to_owned()).collect(),
         takes: Span::from_ps(ps),
         at_end: false,
+        early_from: None,
     };
     model.first = vec![first(&["bcast", "gather"], 1000), first(&["gather"], 200)];
     let mut world = World::new(model, 1, true);
@@ -207,7 +209,8 @@ fn a_call_takes_more_the_longer_its_rank_has_computed_since_the_last() {
 #[test]
 fn a_first_receive_pays_once_what_comes_at_its_end_after_its_message() {
     let mut model = model(2, 2, Idle::Spin, plain_layer());
-    model.first = vec![FirstCall { calls: vec!["recv".into()], takes: Span::from_ps(5000), at_end: true }];
+    let takes = Span::from_ps(5000);
+    model.first = vec![FirstCall { calls: vec!["recv".into()], takes, at_end: true, early_from: None }];
     let mut world = World::new(model, 1, true);
     let mut receive = |wait_ps| {
         world.post(0, Op::Compute(Span::from_ps(wait_ps))).unwrap();
