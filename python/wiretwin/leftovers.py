@@ -174,11 +174,15 @@ def _used() -> set[str]:
     has been killed and has yet to be given a core to end on is none of the living.
     """
     found = set()
-    for link in (link for one in _living() for link in one.glob("fd/*")):
-        with contextlib.suppress(OSError):
-            path = os.readlink(link)
-            if path.startswith("/dev/shm/"):
-                found.add(path)
+    for one in _living():
+        links: list[str] = []
+        with contextlib.suppress(OSError):  # it may have ended since
+            links = os.listdir(one / "fd")
+        for link in links:
+            with contextlib.suppress(OSError):
+                path = os.readlink(one / "fd" / link)
+                if path.startswith("/dev/shm/"):
+                    found.add(path)
     for one in _living():
         with contextlib.suppress(OSError):
             for line in (one / "maps").read_text("utf-8", "replace").splitlines():

@@ -125,6 +125,17 @@ def test_who_has_been_killed_and_waits_for_a_core_uses_nothing(
     assert leftovers._used() == ({"/dev/shm/mpich_shm_open", "/dev/shm/mpich_shm_mapped"} if uses else set())
 
 
+def test_who_ends_while_others_are_looked_at_uses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "4711").mkdir()  # its files are gone already
+    (tmp_path / "4711" / "status").write_text(
+        "State:\tS\nSigPnd:\t0000000000000000\nShdPnd:\t0000000000000000\n"
+    )
+    monkeypatch.setattr(leftovers, "_PROC", tmp_path)
+    assert leftovers._used() == set()
+
+
 def test_the_description_of_a_host_stays_as_long_as_a_proxy_that_was_there_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
