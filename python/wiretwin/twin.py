@@ -368,8 +368,9 @@ class Sharing(_Strict):
 class FirstCall(_Strict):
     """What a rank's first call of a kind takes beyond a later one: once for all these names.
 
-    With ``early_from_bytes`` it is what the first message of such a length, or longer, takes its receiver
-    that comes before its receive is posted and while its receiver is in the library; in these calls, any.
+    With ``early_from_bytes`` it is the cost of a message instead: of the first one of at least that length
+    which the receiver's library reads before the receive is posted. A message that is received in one of
+    `calls` counts as read before.
     """
 
     calls: Annotated[tuple[str, ...], Field(min_length=1)]

@@ -122,8 +122,9 @@ pub struct FirstCall {
     pub takes: Span,
     /// It comes at the end of the call: when what the call waited for is there.
     pub at_end: bool,
-    /// It is no call's, but that of the first message between nodes of so many bytes and more, pushed at once, that
-    /// comes before its receive was posted and while its receiver is in the library; or, in these calls, of any.
+    /// If given, this is the cost of a message and not of a call. A rank pays it once: for the first eager message from
+    /// another node that has at least this many bytes and that its library reads before the receive is posted. A message
+    /// that is received in one of `calls` counts as read before.
     pub early_from: Option<Bytes>,
 }
 

@@ -50,7 +50,7 @@ LATER = "later_"
 SHARED = "shared_"
 """The samples of a kind's loop on one core are those of ``shared_NAME``."""
 EARLY = "early_"
-"""The samples of messages of so many bytes that come before their receive are those of ``early_BYTES``."""
+"""Samples named ``early_BYTES`` are of messages of that length that come before their receive is posted."""
 EARLY_BYTES = (64, 256, 1024, 4096, 16384)
 CALLS = (
     "send", "Send", "isend", "Isend", "sendrecv", "Sendrecv", "bcast", "Bcast", "reduce", "Reduce",

@@ -277,7 +277,8 @@ def _main(argv: Sequence[str]) -> int:
         os.sched_setaffinity(0, {spec.cpu})
 
     calls = tuple(recording.traces[spec.rank].calls())
-    recorded_loops(), recorded_firsts(calls, spec.rank)  # for `start`, which others wait for
+    recorded_loops()  # both for `start`, which others wait for
+    recorded_firsts(calls, spec.rank)
     apart: dict[str, float | None] = {}
 
     def look(when: str, limit_s: float) -> None:

@@ -94,7 +94,7 @@ pub struct World {
     names: Names,
     /// By name, which of the model's first calls it is one of, as bits.
     firsts_of: Vec<u64>,
-    /// Which of them are of early messages, and by name of a call, which it makes of any message.
+    /// Which of them are costs of early messages, as bits; and by name, those to which the call makes any message early.
     early: u64,
     looks_of: Vec<u64>,
     /// By name, what a call takes before any message, in picoseconds.
