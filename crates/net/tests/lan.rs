@@ -4,8 +4,9 @@ mod lan_of;
 
 use lan_of::{LINK, PLAIN, Want, lan};
 use proptest::prelude::*;
+use wiretwin_net::lan::activity::Activity;
 use wiretwin_net::lan::echo::{EchoError, round_trips};
-use wiretwin_net::lan::{Lan, Op};
+use wiretwin_net::lan::{Anatomy, Lan, Op};
 use wiretwin_units::{Bytes, Span};
 
 fn any_network() -> impl Strategy<Value = Want> {
@@ -45,6 +46,19 @@ fn conserved(lan: &Lan) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// Fails where the parts of a message leave a gap, overlap or do not take all its time.
+fn sums_to_its_latency(lan: &Lan) -> Result<(), TestCaseError> {
+    for anatomy in lan.anatomies() {
+        let mut end = anatomy.begun;
+        for part in &anatomy.parts {
+            prop_assert_eq!(part.segment.start, end + part.waited, "a gap or an overlap");
+            end = part.segment.end;
+        }
+        prop_assert!(end == anatomy.ended && end > anatomy.begun);
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -53,17 +67,8 @@ proptest! {
         let mut lan = lan(&want, seed, true);
         let times = round_trips(&mut lan, Bytes::new(bytes), 3).expect("nothing is lost");
         prop_assert_eq!(lan.anatomies().len(), 6);
-        let mut sum = Span::ZERO;
-        for anatomy in lan.anatomies() {
-            let mut end = anatomy.begun;
-            for part in &anatomy.parts {
-                prop_assert_eq!(part.segment.start, end + part.waited, "a gap or an overlap");
-                end = part.segment.end;
-            }
-            prop_assert_eq!(end, anatomy.ended);
-            sum += anatomy.ended - anatomy.begun;
-        }
-        prop_assert!(sum.as_ps() > 0 && times.len() == 3);
+        sums_to_its_latency(&lan)?;
+        prop_assert!(times.len() == 3);
         conserved(&lan)?;
     }
 
@@ -193,4 +198,19 @@ fn a_dead_peer_ends_every_stack_with_an_error_that_says_what_was_lost() {
             assert_eq!(over.is_some(), stack.starts_with("socket"), "{stack}: {error}");
         }
     }
+}
+
+/// A timer that runs out just when the last copy ends takes the processor before the reader goes on.
+#[test]
+fn a_timer_between_the_last_copy_and_the_reader_is_in_the_path() {
+    let (stack, adapter) = ("socket/tcp/ethernet", "frames");
+    let want = Want { stack, adapter, price: 15_355_647, buffer: 4_172, nodelay: false, ..PLAIN };
+    let mut lan = lan(&want, 9_166_669_584_101_922_141, true);
+    round_trips(&mut lan, Bytes::new(4_096), 3).expect("nothing is lost");
+    let waited = |anatomy: &Anatomy| anatomy.parts.last().map(|last| (last.segment.activity, last.waited));
+    let four_activities = Span::from_ps(4 * 15_355_647 + 980);
+    let held_up =
+        lan.anatomies().iter().filter(|at| waited(at) == Some((Activity::Compute, four_activities)));
+    assert!(held_up.count() > 0);
+    sums_to_its_latency(&lan).expect("no gap and no overlap");
 }

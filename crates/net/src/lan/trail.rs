@@ -112,17 +112,23 @@ impl Trail {
     }
 
     /// The critical path that ends in `last`, of a message that was begun and ended then. What was done
-    /// for an earlier message, and had to be, counts from the beginning of this one.
+    /// for an earlier message, and had to be, counts from the beginning of this one. Where the processor
+    /// did something else after `last`, before the message's process went on, the path ends with a part
+    /// that takes no time and waited for as long.
     #[must_use]
     pub fn path(&self, last: SegmentId, begun: SimTime, ended: SimTime) -> Vec<Part> {
         let mut parts: Vec<Part> = Vec::new();
         let mut next = last;
-        let mut after = ended;
+        if let Some(segment) = self.segments.get(last.0 as usize)
+            && segment.end < ended
+        {
+            let goes_on =
+                Segment { start: ended, end: ended, activity: Activity::Compute, cause: last, ..*segment };
+            parts.push(Part { segment: goes_on, waited: Span::ZERO });
+        }
         while let Some(segment) = self.segments.get(next.0 as usize) {
             if let Some(later) = parts.last_mut() {
                 later.waited = later.segment.start - segment.end.max(begun);
-            } else {
-                after = segment.end;
             }
             if segment.end < begun || (segment.end == begun && segment.start < begun) {
                 break;
@@ -137,7 +143,10 @@ impl Trail {
         {
             first.waited = first.segment.start - begun;
         }
-        debug_assert_eq!(after, ended, "the path ends where the message does");
+        debug_assert!(
+            parts.first().is_none_or(|part| part.segment.end == ended),
+            "the path ends where the message does"
+        );
         parts.reverse();
         parts
     }
@@ -169,6 +178,17 @@ mod tests {
         assert_eq!(sum.as_ps(), 110);
         let waits = path.iter().map(|part| part.waited.as_ps()).collect::<Vec<_>>();
         assert_eq!(waits, [0, 0, 20, 0]);
+    }
+
+    #[test]
+    fn a_processor_that_did_something_else_at_the_end_was_waited_for() {
+        let mut trail = Trail::new(true);
+        let root = trail.begin(7, at(100), 0);
+        let copy = trail.push(root, Activity::CopyOut, 3, at(100), at(150));
+        let path = trail.path(copy, at(100), at(190));
+        let last = path.last().expect("a part");
+        assert_eq!((last.waited.as_ps(), last.segment.start, last.segment.end), (40, at(190), at(190)));
+        assert_eq!((last.segment.cause, last.segment.place, path.len()), (copy, 3, 3));
     }
 
     #[test]
