@@ -195,9 +195,9 @@ impl<'a> Simulator<'a> {
         let Ranks::Costs(costs) = &*world else { return Err(SimulatorError::Local) };
         let model = costs.model();
         let layers = || [Some(&model.intra), model.inter.as_ref()].into_iter().flatten();
-        // The lesser of them: what leaves at once on both ways.
-        let eager_below =
-            layers().filter_map(|layer| layer.rendezvous_from).map(Bytes::get).min().unwrap_or(u64::MAX);
+        // The least of them: a send of less is complete at once on both ways.
+        let longer = layers().flat_map(|layer| [layer.rendezvous_from, layer.acknowledged_from]).flatten();
+        let eager_below = longer.map(Bytes::get).min().unwrap_or(u64::MAX);
         let call_ps = model.intra.call.as_ps();
         let is_behind = (0..world.size()).any(|rank| world.is_behind(rank));
         let started = options.given.launched;

@@ -41,6 +41,7 @@ fn model() -> Model {
         latency: curve(200_000, 20),
         gap: curve(50_000, 10),
         rendezvous_from: Some(Bytes::new(65_536)),
+        acknowledged_from: None,
         fetch: None,
         fetch_unchanged: None,
         unexpected_copy: None,

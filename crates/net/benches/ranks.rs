@@ -92,6 +92,7 @@ fn model(ranks: u32, cores: u32) -> Model {
         latency: curve(200_000, 20),
         gap: curve(100_000, 10),
         rendezvous_from: Some(Bytes::new(65_536)),
+        acknowledged_from: None,
         fetch: None,
         fetch_unchanged: None,
         unexpected_copy: Some(curve(20_000, 30)),

@@ -108,6 +108,9 @@ pub struct Layer {
     pub gap: Curve,
     /// The smallest message sent by rendezvous; `None` if the layer knows only eager.
     pub rendezvous_from: Option<Bytes>,
+    /// The smallest eager message whose send is complete only when its receiver has it; `None` if all are
+    /// complete when they have left.
+    pub acknowledged_from: Option<Bytes>,
     /// The time a receive call keeps its core that takes a waiting rendezvous message out of its sender's
     /// memory, `call` included; `None` if senders push.
     pub fetch: Option<Curve>,
@@ -296,6 +299,7 @@ mod tests {
             latency: Curve::new(vec![Segment { from_bytes: 0, base_ps: latency, per_byte_fs: 0 }]).unwrap(),
             gap: ps(0),
             rendezvous_from: None,
+            acknowledged_from: None,
             fetch: None,
             fetch_unchanged: None,
             unexpected_copy: None,

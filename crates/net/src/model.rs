@@ -13,9 +13,9 @@
 //! ```
 //!
 //! with `LAYER` as `{"call_ps", "overhead_send", "overhead_recv", "latency", "gap",
-//! "rendezvous_from_bytes", "fetch", "fetch_unchanged", "unexpected_copy", "last_packet", "interrupt",
+//! "rendezvous_from_bytes", "acknowledged_from_bytes", "fetch", "fetch_unchanged", "unexpected_copy", "last_packet", "interrupt",
 //! "interrupt_saved_ps"}`; each curve is a list of `{"from_bytes", "base_ps", "per_byte_fs"}` with `from_bytes` ascending from 0.
-//! `rendezvous_from_bytes`, `fetch`, `fetch_unchanged`, `unexpected_copy`, `last_packet`, `interrupt` and `interrupt_saved_ps`
+//! `rendezvous_from_bytes`, `acknowledged_from_bytes`, `fetch`, `fetch_unchanged`, `unexpected_copy`, `last_packet`, `interrupt` and `interrupt_saved_ps`
 //! may be null or absent. Numbers are integers. A node may have a `name`, which programs are told where there is no other
 //! node, and nothing here depends on.
 
@@ -200,8 +200,8 @@ const BEYOND_KEYS: &str = "calls ps";
 const COLD_KEYS: &str = "after_ps ps";
 const NODE_KEYS: &str = "name cores cores_of idle quantum_ps turn_ps fair offers picks_anew tick_ps least_ps";
 const LINK_KEYS: &str = "rate_bit_s delay_ps message_bytes";
-const LAYER_KEYS: &str = "call_ps overhead_send overhead_recv latency gap rendezvous_from_bytes fetch \
-    fetch_unchanged unexpected_copy last_packet interrupt interrupt_saved_ps";
+const LAYER_KEYS: &str = "call_ps overhead_send overhead_recv latency gap rendezvous_from_bytes \
+    acknowledged_from_bytes fetch fetch_unchanged unexpected_copy last_packet interrupt interrupt_saved_ps";
 const SEGMENT_KEYS: &str = "from_bytes base_ps per_byte_fs";
 /// A day, far below the end of the clock: no sum of a few of them overflows.
 const LONGEST_PS: u64 = 86_400_000_000_000_000;
@@ -422,7 +422,8 @@ fn read_layer(at: &At<'_>) -> Result<Layer, PlanError> {
     let fields = at.object(LAYER_KEYS)?;
     let (unexpected, last) = (fields.optional("unexpected_copy"), fields.optional("last_packet"));
     let (rendezvous, interrupt) = (fields.optional("rendezvous_from_bytes"), fields.optional("interrupt"));
-    let saved = fields.optional("interrupt_saved_ps");
+    let (acknowledged, saved) =
+        (fields.optional("acknowledged_from_bytes"), fields.optional("interrupt_saved_ps"));
     let (fetch, unchanged) = (fields.optional("fetch"), fields.optional("fetch_unchanged"));
     Ok(Layer {
         call: Span::from_ps(fields.get("call_ps")?.integer(0, LONGEST_PS)?),
@@ -431,6 +432,7 @@ fn read_layer(at: &At<'_>) -> Result<Layer, PlanError> {
         latency: read_curve(&fields.get("latency")?, Sign::Any)?,
         gap: read_curve(&fields.get("gap")?, Sign::NeverNegative)?,
         rendezvous_from: rendezvous.map(|at| at.integer(0, u64::MAX)).transpose()?.map(Bytes::new),
+        acknowledged_from: acknowledged.map(|at| at.integer(0, u64::MAX)).transpose()?.map(Bytes::new),
         fetch: fetch.map(|at| read_curve(&at, Sign::NeverNegative)).transpose()?,
         fetch_unchanged: unchanged.map(|at| read_curve(&at, Sign::NeverNegative)).transpose()?,
         unexpected_copy: unexpected.map(|at| read_curve(&at, Sign::NeverNegative)).transpose()?,

@@ -212,8 +212,11 @@ impl World {
         let is_remote = reach == Reach::Between && (self.model.link.is_some() || self.network.is_some());
         let fetches = layer.fetch.is_some() && !is_remote;
         let has_fin = !is_remote || self.network.as_ref().is_some_and(|network| network.carrier.is_none());
+        let waits = matches!(mode, Mode::Standard | Mode::Ready | Mode::Unchanged)
+            && layer.acknowledged_from.is_some_and(|from| bytes >= from.get());
         match Protocol::choose(mode, bytes, layer.rendezvous_from.map(|from| from.get())) {
             Protocol::Rendezvous if fetches => Protocol::Fetched,
+            Protocol::Eager if waits && has_fin => Protocol::Acknowledged,
             Protocol::Acknowledged if !has_fin => Protocol::Rendezvous,
             chosen => chosen,
         }

@@ -194,3 +194,29 @@ fn a_rendezvous_crosses_the_network_with_its_envelope_and_its_data() {
     let eager = Layer { rendezvous_from: None, ..plain_layer() };
     assert!(found > one_way(&mut hosts(2, "star", eager), 1000), "{found}");
 }
+
+#[test]
+fn the_send_of_an_acknowledged_message_is_over_when_its_receiver_has_it() {
+    let time = |from: u64, mode: Mode, last: u32| {
+        let layer =
+            Layer { rendezvous_from: None, acknowledged_from: Some(Bytes::new(from)), ..plain_layer() };
+        let mut world = hosts(2, "star", layer);
+        world.enter(0, "Send");
+        let send = world.send(0, 1, 0, 1000, mode);
+        world.wait(0, &[send], WaitMode::All);
+        world.compute(1, 1_000_000);
+        world.enter(1, "Recv");
+        let receive = world.recv(1, super::from(0, 0));
+        world.wait(1, &[receive], WaitMode::All);
+        world.until(last);
+        (world.clock(0), world.clock(1))
+    };
+    let (left, received) = time(1001, Mode::Standard, 1);
+    assert!(left < 100_000 && received > 1_000_000, "{left} {received}");
+    // The message itself takes no other way than one that is synchronous: only its sender waits.
+    let told = time(1000, Mode::Standard, 0);
+    assert_eq!(told, time(1001, Mode::Synchronous, 0));
+    assert!(told.0 > told.1, "{told:?}");
+    assert_eq!(told.1, received + 100, "the receiver tells the sender by a message of no bytes");
+    assert_eq!(time(1000, Mode::Buffered, 1), (left, received));
+}

@@ -98,6 +98,7 @@ fn slowed(layer: &Layer, scale: i64) -> Layer {
         latency: slow(&layer.latency),
         gap: slow(&layer.gap),
         rendezvous_from: layer.rendezvous_from,
+        acknowledged_from: layer.acknowledged_from,
         fetch: layer.fetch.as_ref().map(slow),
         fetch_unchanged: layer.fetch_unchanged.as_ref().map(slow),
         unexpected_copy: layer.unexpected_copy.as_ref().map(slow),
