@@ -102,12 +102,26 @@ class TimeLimit(Exception):
         self.finished = finished
 
 
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+
+
 def single_threaded(base: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return an environment in which BLAS and OpenMP run one thread."""
-    env = dict(os.environ if base is None else base)
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
-        env[name] = "1"
-    return env
+    return dict(os.environ if base is None else base) | dict.fromkeys(_THREADS, "1")
+
+
+def threaded_as_asked(base: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return an environment in which BLAS and OpenMP run as many threads as it says, or one."""
+    return dict.fromkeys(_THREADS, "1") | dict(os.environ if base is None else base)
+
+
+def threads_asked() -> int:
+    """Return how many threads OpenMP is asked for in each process (`OMP_NUM_THREADS`), 1 where it is not.
+
+    Of a list, one number for each level of nested regions, the first counts (OpenMP 5.0, 6.2).
+    """
+    first = os.environ.get("OMP_NUM_THREADS", "1").split(",")[0].strip()
+    return max(1, int(first)) if first.isascii() and first.isdigit() else 1
 
 
 def start(

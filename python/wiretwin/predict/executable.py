@@ -29,6 +29,7 @@ from wiretwin import _core, leftovers, process, scratch, shared_memory
 from wiretwin.errors import InputError, ProgramError, SimulationError
 from wiretwin.predict import learnt, printed, spread, timeline
 from wiretwin.predict.disturbance import Disturbance
+from wiretwin.predict.hosts import long_sends_wait
 from wiretwin.predict.model import LAYER, AnyNetwork, Side, Site, deals, dealt
 from wiretwin.predict.present import state_now
 from wiretwin.predict.records import (
@@ -189,7 +190,10 @@ def predict_executable(
     say = on_stage or (lambda _: None)
 
     spawned = 0
-    cores = _at_work(site, fitted) if compute_ps is None and recorder is None else 1
+    threads = 1 if is_script else min(process.threads_asked(), len(os.sched_getaffinity(0)))
+    env = process.single_threaded() if is_script else process.threaded_as_asked()
+    alone = compute_ps is not None or recorder is not None or threads > 1
+    cores = 1 if alone else _at_work(site, fitted)
 
     model = site.model(fitted, layer, "value", None if state is None else state.name)
     in_memory = library.within_host is not None and len(set(model["placement"])) == 1
@@ -201,6 +205,8 @@ def predict_executable(
     def once(side: Side, number: int, core: int, ended: threading.Event) -> _Run:
         nonlocal spawned
         one = site.model(fitted, layer, side, None if state is None else state.name)
+        if fitted is None:
+            one = long_sends_wait(one)
         if ways:
             one = dealt(one, ways[number % len(ways)], number % count, count)
         while True:
@@ -225,7 +231,7 @@ def predict_executable(
                 core = disturbed[0]
             simulated_run = _Simulated(
                 world, ranks, compute_ps, limit_s, recorder, core, cores, ended, in_memory, own_cores,
-                disturbed,
+                disturbed, threads, env,
             )  # fmt: skip
             found = simulated_run.run(library, path.name, command)
             if isinstance(found, _Run):
@@ -262,7 +268,8 @@ def predict_executable(
         # and for files that are in no cache.
         say("simulating once without measuring")
         first = runs(["value"] * cores)[0]
-        if first.stretch_s < _SHORT_S and not (ways or spawned) and ranks <= len(os.sched_getaffinity(0)):
+        has_room = threads == 1 and ranks <= len(os.sched_getaffinity(0))
+        if first.stretch_s < _SHORT_S and not (ways or spawned) and has_room:
             own_cores, cores = True, 1
             if ranks == len(os.sched_getaffinity(0)):
                 disturbance = Disturbance(ranks)
@@ -339,7 +346,7 @@ def predict_executable(
                 else []
             ),
             f"{library.name} itself ran, one rank at a time "
-            + ("on a core of its own" if own_cores else "on one core of this machine")
+            + ("on a core of its own" if own_cores else f"on {_cores(threads)} of this machine")
             + (f", and {cores} such runs at once, each beside the others" if cores > 1 else ""),
             *(
                 [
@@ -358,6 +365,10 @@ def predict_executable(
         frame = timeline.frame(chosen.world.timeline(), list(chosen.world.names()))
         keep(Path(out), prediction, {timeline.FILE: frame})
     return prediction
+
+
+def _cores(count: int) -> str:
+    return "one core" if count == 1 else f"{count} cores, for its OpenMP threads,"
 
 
 def _at_work(site: Site, twin: Twin | None) -> int:
@@ -391,10 +402,13 @@ def _at_once(
 
 
 @contextlib.contextmanager
-def _on_one_core(number: int) -> Iterator[None]:
-    """Keep this thread, and what it starts, on one core: no turn then waits for another core to wake."""
+def _on_cores(number: int, count: int = 1) -> Iterator[None]:
+    """Keep this thread, and what it starts, on so many cores, from one of that number, counted from the last.
+
+    On one, no turn waits for another core to wake.
+    """
     cores = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {sorted(cores, reverse=True)[number]})
+    os.sched_setaffinity(0, set(sorted(cores, reverse=True)[number : number + count]))
     try:
         yield
     finally:
@@ -408,7 +422,8 @@ class _Simulated:
     The simulator's is `core` of `cores` that are at work, from the last; `ended` says that the others need no
     end of it; `windows_in_memory`, that the ranks reach each other's windows without messages; `own_cores`,
     that each rank has a core, the first the last one; `disturbed`, which of them shares its core with the
-    simulator, and what share of its work is left out for that.
+    simulator, and what share of its work is left out for that; `threads`, how many of OpenMP's a rank has,
+    each with a core; `env`, the environment of all.
     """
 
     world: Any
@@ -422,6 +437,8 @@ class _Simulated:
     windows_in_memory: bool
     own_cores: bool
     disturbed: tuple[int, float]
+    threads: int
+    env: dict[str, str]
 
     def run(self, library: simulated.Library, name: str, command: Sequence[str]) -> _Run | int:
         """Run a command on each rank; return how many processes it spawns if there is no room for them."""
@@ -434,9 +451,7 @@ class _Simulated:
             scratch.folder(what="names") as names,
         ):
             memory = folder / "memory"
-            env = process.single_threaded() | library.environment(
-                memory, names, windows_in_memory=self.windows_in_memory
-            )
+            env = self.env | library.environment(memory, names, windows_in_memory=self.windows_in_memory)
             shims = library.shims()
             if self.recorder is not None:
                 shims.insert(0, self.recorder.shim)
@@ -448,10 +463,10 @@ class _Simulated:
             with contextlib.ExitStack() as ran:
                 ran.enter_context(leftovers.none_left(os.getuid()))
                 if not self.own_cores:
-                    ran.enter_context(_on_one_core(self.core))
+                    ran.enter_context(_on_cores(self.core, self.threads))
                 launcher, out, err = ran.enter_context(process.child(argv, env=env))
                 if self.own_cores:
-                    ran.enter_context(_on_one_core(self.core))
+                    ran.enter_context(_on_cores(self.core))
 
                 def goes_on() -> bool:
                     return launcher.poll() is None and time.monotonic() < ends and not self.ended.is_set()

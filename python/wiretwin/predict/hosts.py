@@ -21,11 +21,15 @@ from wiretwin.model import Network
 from wiretwin.quantity import parse_size
 from wiretwin.twin import Costs
 
-__all__ = ["ON_ETHERNET", "echo_network", "free_model", "less_network"]
+__all__ = ["ON_ETHERNET", "echo_network", "free_model", "less_network", "long_sends_wait"]
 
 #: What a short message of TCP over IP takes of an Ethernet besides itself, in bytes: preamble, header,
 #: check sequence and gap (38), IP (20), TCP with time stamps (32).
 ON_ETHERNET = 90
+
+#: What a library keeps of a message for its receiver on hosts that cost nothing, in bytes: a send of more is
+#: complete when its receiver has it. Choice: as in SMPI (`smpi/send-is-detached-thresh`).
+KEPT_BYTES = 65_536
 
 
 def echo_network(layer: Costs, hosts: int, *, cores: int, message_bytes: int = ON_ETHERNET) -> dict[str, Any]:
@@ -98,6 +102,16 @@ def free_model(ranks_per_host: int) -> dict[str, Any]:
         "intra": {"call_ps": 0, "rendezvous_from_bytes": None, **layer},
         "link": None,
     }
+
+
+def long_sends_wait(model: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a model of hosts that cost nothing in which a send of more than `KEPT_BYTES` waits for its end.
+
+    A library that runs there is told that such a send is over when its receiver has the message, as by a
+    network below it; else a sender would run ahead of its receiver with all that it sends in memory.
+    """
+    waits = {"acknowledged_from_bytes": KEPT_BYTES + 1}
+    return {**model, **{key: {**model[key], **waits} for key in ("intra", "inter") if key in model}}
 
 
 def less_network(layer: Mapping[str, Any], network: Network) -> dict[str, Any]:

@@ -119,7 +119,7 @@ def launch(job: Job, on: Library, *, split: bool, limit_s: float, place: Place =
         # Other machines keep what begins with "log" to themselves until it is asked for.
         begins = "log-" if isinstance(place, Apart) else ""
         report = folder / f"{begins}seconds.json"
-        env = process.single_threaded()
+        env = process.single_threaded() if on.timer is None else process.threaded_as_asked()
         env.pop("WIRETWIN_LIVE_SPLIT", None)
         given = {"WIRETWIN_LIVE_OUT": str(report), "WIRETWIN_LIVE_PRINTED": str(folder / f"{begins}printed")}
         if split:

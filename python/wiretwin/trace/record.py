@@ -135,7 +135,8 @@ def _run(
     """Run a program on this host; return what its launcher handed on."""
     command = [str(path), *args] if simulated.is_executable(path) else [sys.executable, str(path), *args]
     with scratch.folder(what="names") as names:
-        env = process.single_threaded() | library.paths(names) | dict(recorder.env)
+        threads = process.threaded_as_asked if simulated.is_executable(path) else process.single_threaded
+        env = threads() | library.paths(names) | dict(recorder.env)
         argv = [*library.started(ranks, recorder.shim), *command]
         try:
             done = process.run(argv, limit_s=limit_s, env=os.environ | env)

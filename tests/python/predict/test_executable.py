@@ -99,6 +99,23 @@ PING_PONG = """
 """
 
 
+@pytest.mark.parametrize(("size", "waits"), [(65_536, False), (65_537, True)])
+def test_on_hosts_that_cost_nothing_a_long_send_is_over_at_its_receiver(size: int, waits: bool) -> None:
+    body = """
+    char *bytes = calloc(1, atoi(argv[1]));
+    if (rank == 0)
+        MPI_Send(bytes, atoi(argv[1]), MPI_CHAR, 1, 0, WORLD);
+    sleep(rank);
+    if (rank == 1)
+        MPI_Recv(bytes, atoi(argv[1]), MPI_CHAR, 0, 0, WORLD, MPI_STATUS_IGNORE);
+    printf("%.0f\\n", MPI_Wtime() - began);
+"""
+    program = compiled("    double began = MPI_Wtime();\n" + body)
+    network = "star:rate=10Gbit/s,delay=1us"
+    found = predict_executable(program, [str(size)], twin="nothing", ranks=2, network=network, compute_ps=0)
+    assert found.printed == ["1\n" if waits else "0\n", "1\n"]
+
+
 def test_half_a_round_trip_is_the_twins_to_the_picosecond(mpi_twin: Path) -> None:
     program = compiled(PING_PONG)
     first = printed(program, mpi_twin, 2)
