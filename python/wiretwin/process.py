@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import re
 import signal
 import subprocess
 import time
@@ -73,12 +74,18 @@ class Finished:
         return "\n".join(closing([line for line in text.splitlines() if line.strip()], lines))
 
 
+_FRAME = re.compile(r"\(\S*\+0x[0-9a-f]+\) ?\[0x[0-9a-f]+\]\s*$")
+"""A line of a stack trace, as glibc's `backtrace_symbols` writes it."""
+
+
 def closing(said: Sequence[str], count: int) -> list[str]:
     """Return the last lines that a child said, and before them at most two lines that our own libraries said.
 
     Our provider names the cause in a line of its own; the library that it was loaded into follows with
-    lines of its own about the number that it was given.
+    lines of its own about the number that it was given. A stack trace is left out where there are other
+    lines: what failed stands before it.
     """
+    said = [line for line in said if not _FRAME.search(line)] or said
     last = list(said[-count:])
     ours = list(dict.fromkeys(line for line in said[:-count] if "wiretwin: " in line))[:2]
     return [line for line in ours if line not in last] + last

@@ -25,6 +25,16 @@ def test_output_and_status_come_back():
     assert (done.returncode, done.stdout, done.last_words()) == (1, "out\n", "why")
 
 
+def test_a_stack_trace_does_not_hide_what_failed():
+    frames = [
+        "/usr/lib/libmpi.so.12(PMPI_Win_complete+0x9a) [0x7f6b951b78ba]",
+        "./program(+0x1583) [0x55a99fbe8583]",
+        "[host:12] [ 3] /lib/x86_64-linux-gnu/libc.so.6(__libc_start_main+0x85)[0x7f6b93e45305]",
+    ] * 3
+    assert process.closing(["Assertion failed", *frames, "Abort(1)"], 6) == ["Assertion failed", "Abort(1)"]
+    assert process.closing(frames, 2) == frames[-2:]
+
+
 def test_a_child_is_ended_with_all_its_descendants():
     grandchild = (
         "import subprocess as s, sys; p = s.Popen([sys.executable, '-c', 'input()'], stdin=s.PIPE);"
