@@ -98,8 +98,9 @@ def is_compiled(program: Path) -> bool:
         raise InputError(
             key="program",
             value=program.name,
-            reason="no such file",
-            allowed=f"a Python script that uses mpi4py (.py), or {', '.join(COMPILED_PROGRAMS)}",
+            reason="is neither a file nor a program",
+            allowed="a Python script that uses mpi4py (.py), an executable file built for MPI, or "
+            + ", ".join(COMPILED_PROGRAMS),
         )
     return program.name in COMPILED_PROGRAMS
 

@@ -176,7 +176,10 @@ def test_version() -> None:
         (["fit", "nowhere"], "wiretwin: nowhere: is no folder; allowed: a result folder (wiretwin-result)"),
         (["report", "nowhere"], "wiretwin: nowhere: is no folder; allowed: a result folder"),
         (["compare", "nowhere", "there"], "wiretwin: nowhere: no such file or folder; allowed: a folder of"),
-        (["run", "nosuch"], "'nosuch' no such file; allowed: a Python script that uses mpi4py (.py), or "),
+        (
+            ["run", "nosuch"],
+            "'nosuch' is neither a file nor a program; allowed: a Python script that uses mpi4py (.py), ",
+        ),
     ],
 )
 def test_bad_input_ends_with_2_and_says_what_is_allowed(arguments: list[str], words: str) -> None:

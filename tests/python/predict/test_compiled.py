@@ -138,7 +138,7 @@ def test_the_interval_spans_the_states_of_the_host(fitted: Path) -> None:
         (["jacobi", "--", "rows=0"], "rows is 0"),
         (
             ["sort"],
-            "program: 'sort' no such file; allowed: a Python script that uses mpi4py (.py), or echo, stream",
+            "program: 'sort' is neither a file nor a program; allowed: a Python script that uses mpi4py",
         ),
     ],
 )

@@ -98,7 +98,7 @@ def test_the_table_names_program_world_and_layer() -> None:
             "--out: 'x' is not allowed here; allowed: with --world live",
         ),
         (["ring", "--world", "simulated"], "--twin: is needed"),
-        (["sort"], "program: 'sort' no such file; allowed: "),
+        (["sort"], "program: 'sort' is neither a file nor a program; allowed: "),
     ],
 )
 def test_wrong_words_are_refused(words: list[str], said: str) -> None:
