@@ -403,9 +403,10 @@ def _at_once(
 
 @contextlib.contextmanager
 def _on_cores(number: int, count: int = 1) -> Iterator[None]:
-    """Keep this thread, and what it starts, on so many cores, from one of that number, counted from the last.
+    """Keep this thread, and what it starts, on `count` cores of those that it may run on.
 
-    On one, no turn waits for another core to wake.
+    They follow each other downwards; `number` counts from the last core and names the first of them. On a
+    single core no turn waits for another core to wake.
     """
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, set(sorted(cores, reverse=True)[number : number + count]))
