@@ -28,13 +28,18 @@ int main(int argc, char **argv) {
 """
 
 
+def ask(monkeypatch: pytest.MonkeyPatch, threads: str | None) -> None:
+    """Set how many threads are asked for, or nothing."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if threads is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+
+
 @pytest.mark.parametrize(("asked", "threads"), [(None, 1), ("2", 2)])
 def test_a_rank_has_the_threads_that_are_asked_for(
     monkeypatch: pytest.MonkeyPatch, asked: str | None, threads: int
 ) -> None:
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    if asked is not None:
-        monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    ask(monkeypatch, asked)
     Path("threads.c").write_text(PROGRAM)
     mpicc = Path(sys.executable).parent / "mpicc"
     subprocess.run([mpicc, "-O1", "-fopenmp", "threads.c", "-o", "threads"], check=True, timeout=60)
@@ -55,9 +60,7 @@ def test_a_rank_has_the_threads_that_are_asked_for(
 def test_the_threads_that_are_asked_for_are_read(
     monkeypatch: pytest.MonkeyPatch, value: str | None, count: int
 ) -> None:
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    if value is not None:
-        monkeypatch.setenv("OMP_NUM_THREADS", value)
+    ask(monkeypatch, value)
     assert process.threads_asked() == count
     assert process.threaded_as_asked()["OMP_NUM_THREADS"] == ("1" if value is None else value)
     assert process.single_threaded()["OMP_NUM_THREADS"] == "1"
