@@ -41,10 +41,11 @@ fn of_rank<R>(act: impl FnOnce(&mut Rank) -> R) -> Option<R> {
 
 unsafe extern "C" fn enter(name: *const c_char, call: c_int) {
     let call = match call {
-        0 => Call::Waits,
         1 => Call::Looks,
         2 => Call::Begins,
-        _ => Call::Ends,
+        3 => Call::Ends,
+        6 => Call::Reaches,
+        _ => Call::Waits,
     };
     // SAFETY: the shim's own string of C.
     let name = unsafe { CStr::from_ptr(name) };

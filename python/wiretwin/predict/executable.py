@@ -196,8 +196,8 @@ def predict_executable(
     cores = 1 if alone else _at_work(site, fitted)
 
     model = site.model(fitted, layer, "value", None if state is None else state.name)
-    in_memory = library.within_host is not None and len(set(model["placement"])) == 1
-    in_memory = in_memory and parse_layer(layer, "--layer").options["transport"] == "auto"
+    shares_memory = parse_layer(layer, "--layer").options["transport"] == "auto"
+    in_memory = shares_memory and len(set(model["placement"])) == 1
     # Which ranks share a core is another in each launch, and so in each pass.
     count = passes
     ways = deals(model, count, seed)
@@ -480,7 +480,7 @@ class _Simulated:
                     ignored=library.ignored,
                     apart=library.apart,
                     patience=library.patience,
-                    windows_in_memory=self.windows_in_memory,
+                    windows_in_memory=self.windows_in_memory and library.reaches,
                     own_cores=self.own_cores,
                     disturbed=self.disturbed,
                     look_ps=LOOK_PS,

@@ -71,8 +71,10 @@ class Library:
     settings
         Variables that it is given.
     within_host
-        What it is given besides where all ranks share a host, so that its windows lie in memory as in a real
-        run; nothing if a real run makes them by messages.
+        What it, or the shim, is given besides where all ranks share a host, so that those windows
+        lie in memory which a real run has there.
+    reaches
+        Whether it reaches such windows itself; if not, the shim does in its place.
     preload
         The launcher's options that load ``{}`` into its ranks.
     """
@@ -90,7 +92,8 @@ class Library:
     apart: int
     patience: int
     settings: Mapping[str, str]
-    within_host: Mapping[str, str] | None
+    within_host: Mapping[str, str]
+    reaches: bool
     preload: tuple[str, ...]
 
     def environment(self, memory: Path, names: Path, *, windows_in_memory: bool) -> dict[str, str]:
@@ -113,7 +116,7 @@ class Library:
         return {
             **direct.environment(self.name),
             **self.settings,
-            **((self.within_host or {}) if windows_in_memory else {}),
+            **(self.within_host if windows_in_memory else {}),
             "WIRETWIN_SIM": str(memory),
             **self.paths(names),
         }
@@ -168,7 +171,8 @@ LIBRARIES = {
             # One buffer for active messages, which windows are made of: the others wait in the simulator.
             # UCX, which is loaded and not used, would patch the C library, and wait in the program's time.
             {"MPIR_CVAR_CH4_OFI_NUM_AM_BUFFERS": "1", "UCX_MEM_MMAP_HOOK_MODE": "none"},
-            None,
+            {"WIRETWIN_SIM_WINDOWS": "memory"},
+            False,
             ("-genv", "LD_PRELOAD", "{}"),
         ),
         Library(
@@ -197,6 +201,7 @@ LIBRARIES = {
             },
             # `osc/rdma` over `btl/vader`, `osc/sm` for memory of their own.
             {"OMPI_MCA_osc": "^ucx", "OMPI_MCA_osc_rdma_mtls": "none"},
+            True,
             ("-x", "LD_PRELOAD={}"),
         ),
     )

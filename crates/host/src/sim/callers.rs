@@ -31,6 +31,8 @@ pub(super) struct Caller {
     pub library_since_ns: Option<u64>,
     /// The time on the wall then, in a call that is about a file, nanoseconds.
     pub library_wall_ns: Option<u64>,
+    /// How long the message is that it had then, bytes; none where it had none.
+    pub beside: Option<u64>,
     /// Questions in vain of this call.
     pub vain: u32,
     pub has_looked: bool,
@@ -63,6 +65,7 @@ impl Callers {
             looked_ns: 0,
             library_since_ns: None,
             library_wall_ns: None,
+            beside: None,
             vain: 0,
             has_looked: false,
             sought: None,

@@ -56,6 +56,8 @@ pub enum Call {
     Begins,
     /// It ends it.
     Ends,
+    /// It reaches a window in memory, without the library.
+    Reaches,
 }
 
 /// Why a process is no rank of a simulated run.
@@ -232,7 +234,7 @@ impl Rank {
     pub fn enter(&mut self, name: &[u8], call: Call) {
         let now_ns = processor_ns();
         let is_first = !self.callers.is_inside();
-        let access = self.accesses(name);
+        let access = self.accesses(name, call);
         let (works, is_of_file) = work::works(name);
         let me = self.callers.me();
         *me = Caller {
@@ -267,12 +269,12 @@ impl Rank {
             return;
         }
         self.begin_access(access);
-        self.library_goes_on(if access.is_charged() { processor_ns() } else { now_ns });
+        self.library_goes_on(if access.is_charged() { processor_ns() } else { now_ns }, None);
     }
 
     /// It ends.
     pub fn exit(&mut self) {
-        self.library_has_worked_until_now();
+        self.library_has_worked_until_now(None);
         self.charge_looks();
         let me = self.callers.me();
         let access = std::mem::replace(&mut me.access, Access::None);
@@ -502,7 +504,7 @@ impl Rank {
     /// There are as many bytes as the message says.
     pub unsafe fn send(&mut self, peer: usize, message: Outgoing) -> Result<(), Busy> {
         let mut now_ns = processor_ns();
-        self.library_has_worked(now_ns);
+        self.library_has_worked(now_ns, Some(message.length));
         self.charge_looks();
         self.pay();
         let head = Head {
@@ -541,7 +543,7 @@ impl Rank {
         if length >= LONG {
             now_ns = processor_ns();
         }
-        self.library_goes_on(now_ns);
+        self.library_goes_on(now_ns, Some(length));
         Ok(())
     }
 
@@ -578,7 +580,7 @@ impl Rank {
         if self.phase != Phase::Inside {
             return None;
         }
-        self.library_has_worked_until_now();
+        self.library_has_worked_until_now(Some(0));
         let me = self.callers.me();
         me.vain += 1;
         (me.has_looked, me.sought) = (true, Some(*pattern));
@@ -654,9 +656,9 @@ impl Rank {
     /// The next operation that has ended.
     pub fn completion(&mut self) -> Option<Completion> {
         let completion = self.completions.pop_front();
-        if completion.is_some() {
+        if let Some(Completion { length, .. }) = completion {
             self.happened();
-            self.library_goes_on(processor_ns());
+            self.library_goes_on(processor_ns(), Some(length));
         }
         completion
     }
@@ -667,10 +669,10 @@ impl Rank {
         if self.phase == Phase::Left || !self.completions.is_empty() {
             return false;
         }
-        self.library_has_worked_until_now();
+        self.library_has_worked_until_now(Some(0));
         let others_act = self.look_on();
         if self.callers.me().works || self.callers.me().access != Access::None {
-            self.library_goes_on(processor_ns());
+            self.library_goes_on(processor_ns(), None);
         }
         others_act
     }

@@ -3,8 +3,8 @@
  *
  * The functions of the library that are passed through come from a list of its own symbols, SIM_LIST, one line each:
  * SIM(name, what), with 0 for a call that may wait, 1 for one that looks, 2 for one that starts the library, 3 for
- * one that ends it, and 4 and 5 for those that spawn processes of one command and of several. Their arguments are integers and pointers, which are handed on unseen; a function that has
- * fewer ignores the rest.
+ * one that ends it, and 4 and 5 for those that spawn processes of one command and of several. Their arguments are
+ * integers and pointers, which are handed on unseen; a function that has fewer ignores the rest.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -40,7 +40,7 @@ static __thread int depth;      /* calls of the library that this thread is in *
 static __thread int is_programs; /* the thread that began the program, or one that such a thread has begun */
 static uint64_t before_ns; /* what the program's clock has shown before it had virtual time */
 
-enum { LOOK_NS = 20, REHEARSED = 32 };
+enum { LOOK_NS = 20, REHEARSED = 32, REACHES = 6 };
 /* 2001-09-09: the beginning of virtual time for clocks that count from 1970. */
 static const uint64_t SINCE_1970_NS = 1000000000ull * 1000000000ull;
 
@@ -133,6 +133,17 @@ void wiretwin_sim_before_program(int begins)
         enter("MPI_Init", 2);
     else
         leave(2);
+}
+
+/* The program reaches a window in memory, in the name of a function that the library is not called with. */
+void wiretwin_sim_reach(const char *name)
+{
+    enter(name, REACHES);
+}
+
+void wiretwin_sim_reached(void)
+{
+    leave(REACHES);
 }
 
 /* The number of the host that this rank lives on, or that of no host. */

@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -25,7 +26,7 @@ struct segment {
 
 struct shared {
     MPI_Win window;
-    int ranks;
+    int ranks, flavor;
     char *memory;
     size_t bytes;
     struct shared *next;
@@ -81,7 +82,8 @@ static char *mapped(MPI_Comm communicator, int rank, size_t bytes)
     return are_all_there ? memory : 0;
 }
 
-static int allocate(MPI_Aint bytes, MPI_Aint unit, MPI_Info info, MPI_Comm communicator, void *base, MPI_Win *window)
+static int allocate(int flavor, MPI_Aint bytes, MPI_Aint unit, MPI_Info info, MPI_Comm communicator, void *base,
+                    MPI_Win *window)
 {
     int ranks, rank, is_apart = 0, has = 0;
     char value[8] = "";
@@ -94,7 +96,7 @@ static int allocate(MPI_Aint bytes, MPI_Aint unit, MPI_Info info, MPI_Comm commu
     MPI_Allgather(own, sizeof own, MPI_BYTE, all, sizeof own, MPI_BYTE, communicator);
     if (info != MPI_INFO_NULL)
         MPI_Info_get(info, "alloc_shared_noncontig", sizeof value - 1, value, &has);
-    int is_apart_in_memory = has && !strcmp(value, "true");
+    int is_apart_in_memory = flavor == MPI_WIN_FLAVOR_ALLOCATE || (has && !strcmp(value, "true"));
     for (int at = 0; at < ranks; at++) {
         made->segments[at] = (struct segment){all[3 * at], all[3 * at + 1], (char *)made->bytes};
         made->bytes += all[3 * at];
@@ -104,6 +106,7 @@ static int allocate(MPI_Aint bytes, MPI_Aint unit, MPI_Info info, MPI_Comm commu
     }
     free(all);
     made->ranks = ranks;
+    made->flavor = flavor;
     made->memory = is_apart ? 0 : mapped(communicator, rank, made->bytes ? made->bytes : 1);
     if (!made->memory) {
         fprintf(stderr, "wiretwin: MPI_Win_allocate_shared: %s\n",
@@ -146,7 +149,7 @@ static int query(struct shared *one, int rank, MPI_Aint *bytes, MPI_Aint *unit, 
 
 int MPI_Win_allocate_shared(MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm communicator, void *base, MPI_Win *window)
 {
-    return allocate(bytes, unit, info, communicator, base, window);
+    return allocate(MPI_WIN_FLAVOR_SHARED, bytes, unit, info, communicator, base, window);
 }
 
 int MPI_Win_shared_query(MPI_Win window, int rank, MPI_Aint *bytes, int *unit, void *base)
@@ -165,7 +168,7 @@ int MPI_Win_shared_query(MPI_Win window, int rank, MPI_Aint *bytes, int *unit, v
 int MPI_Win_allocate_shared_c(MPI_Aint bytes, MPI_Aint unit, MPI_Info info, MPI_Comm communicator, void *base,
                               MPI_Win *window)
 {
-    return allocate(bytes, unit, info, communicator, base, window);
+    return allocate(MPI_WIN_FLAVOR_SHARED, bytes, unit, info, communicator, base, window);
 }
 
 int MPI_Win_shared_query_c(MPI_Win window, int rank, MPI_Aint *bytes, MPI_Aint *unit, void *base)
@@ -195,10 +198,11 @@ int MPI_Win_free(MPI_Win *window)
 
 int MPI_Win_get_attr(MPI_Win window, int key, void *value, int *is_set)
 {
-    static int (*next)(MPI_Win, int, void *, int *), flavor = MPI_WIN_FLAVOR_SHARED;
-    if (key != MPI_WIN_CREATE_FLAVOR || !known(window))
+    static int (*next)(MPI_Win, int, void *, int *);
+    struct shared *one = known(window);
+    if (key != MPI_WIN_CREATE_FLAVOR || !one)
         return NEXT("MPI_Win_get_attr")(window, key, value, is_set);
-    *(int **)value = &flavor;
+    *(int **)value = &one->flavor;
     *is_set = 1;
     return MPI_SUCCESS;
 }
@@ -210,3 +214,7 @@ ALSO(Win_allocate_shared);
 ALSO(Win_shared_query);
 ALSO(Win_free);
 ALSO(Win_get_attr);
+
+#ifdef MPICH
+#include "sim_windows.h"
+#endif

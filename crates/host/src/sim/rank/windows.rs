@@ -28,6 +28,8 @@ pub(in crate::sim) enum Access {
     Moves,
     /// It is ordered among those of other ranks, or orders what others do.
     Orders,
+    /// It only sees what others have done before its time.
+    Sees,
 }
 
 impl Access {
@@ -35,12 +37,13 @@ impl Access {
     pub(super) fn of(function: &[u8]) -> Self {
         let name = function.strip_prefix(b"P").unwrap_or(function);
         let name = name.strip_prefix(b"MPI_").unwrap_or(name);
+        let short = name.strip_suffix(b"_c").unwrap_or(name);
         let begins = |words: &[&[u8]]| words.iter().any(|word| name.starts_with(word));
         if begins(&[b"Win_create", b"Win_allocate"]) {
             Self::Makes
         } else if begins(&[b"Win_", b"Fetch_and_op", b"Compare_and_swap", b"Get_accumulate", b"Rget_acc"]) {
             Self::Orders
-        } else if matches!(name, b"Put" | b"Get" | b"Accumulate" | b"Rput" | b"Rget" | b"Raccumulate") {
+        } else if matches!(short, b"Put" | b"Get" | b"Accumulate" | b"Rput" | b"Rget" | b"Raccumulate") {
             Self::Moves
         } else {
             Self::None
@@ -55,14 +58,20 @@ impl Access {
 
 impl Rank {
     /// What a call that begins does to windows which messages do not reach.
-    pub(super) fn accesses(&self, name: &[u8]) -> Access {
-        if self.given.windows_in_memory == 0 { Access::None } else { Access::of(name) }
+    pub(super) fn accesses(&self, name: &[u8], call: Call) -> Access {
+        match (Access::of(name), call) {
+            // What is reached without the library has no order that a library makes.
+            (Access::Orders, Call::Reaches) if name.starts_with(b"MPI_Win_") => Access::Sees,
+            (access, Call::Reaches) => access,
+            (access, _) if self.given.windows_in_memory != 0 => access,
+            _ => Access::None,
+        }
     }
 
     /// A call has begun: one that is ordered among those of others waits until all have come to its time.
     pub(super) fn begin_access(&mut self, access: Access) {
         self.told = 0;
-        if access == Access::Orders {
+        if matches!(access, Access::Orders | Access::Sees) {
             self.ask(Ask::new(AskKind::Now));
             self.hand_over();
         }
@@ -107,6 +116,7 @@ mod tests {
             (b"MPI_Rget_accumulate", Access::Orders),
             (b"MPI_Rget", Access::Moves),
             (b"MPI_Put", Access::Moves),
+            (b"MPI_Get_c", Access::Moves),
             (b"MPI_Gather", Access::None),
         ] {
             assert_eq!(Access::of(name), access, "{}", String::from_utf8_lossy(name));

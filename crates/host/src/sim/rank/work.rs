@@ -5,7 +5,9 @@
 //!
 //! Between two operations of its network a library works on. What it does there for the sake of a message (to look up a
 //! peer, to match, to hand on a completion) is part of the message's costs, which a twin has from its ends, and takes a
-//! fraction of a microsecond. What takes as long as work does is no part of them, and is charged beside them. A look in vain at
+//! fraction of a microsecond, or several in caches that another rank has left. What takes as long as work does is no part of
+//! them, and is charged beside them; for a short message there is next to nothing to pack or to combine, and it must have
+//! taken far longer than caches can make it. A look in vain at
 //! the network ends what is measured where a call only moves messages, for the library then does nothing but look again; in
 //! calls that make communicators or windows, or are about files, it goes on with its work.
 //!
@@ -29,6 +31,12 @@ use crate::sim::shared::{Ask, AskKind};
 /// What takes this long or longer is work, picoseconds: a look after it is not one of a row, and it is no part of a
 /// message's costs.
 const WORK_PS: u64 = 2_000_000;
+
+/// The same beside a message shorter than [`SHORT`], picoseconds: *choice*, several times what was seen in cold caches.
+const WORK_BESIDE_SHORT_PS: u64 = 20_000_000;
+
+/// Length from which what is done for a message can take as long as [`WORK_PS`], bytes: 512 numbers in strides.
+const SHORT: u64 = 1 << 12;
 
 /// Length from which it is checked whether a message goes into memory that was never touched, bytes.
 const LEAST: u64 = 1 << 14;
@@ -173,17 +181,20 @@ impl Rank {
         }
     }
 
-    /// The library goes on in this thread: it begins a call, or has done something with its network.
-    pub(super) fn library_goes_on(&mut self, now_ns: u64) {
+    /// The library goes on in this thread: it begins a call, or has done something with its network, for a message of
+    /// this length.
+    pub(super) fn library_goes_on(&mut self, now_ns: u64, beside: Option<u64>) {
         if self.measures() && self.callers.me().is_inside {
             let me = self.callers.me();
+            me.beside = beside;
             me.library_since_ns = Some(now_ns);
             me.library_wall_ns = me.is_of_file.then(wall_ns);
         }
     }
 
-    /// It comes to its network, or to the end of the call: what it did until then was work if it was long.
-    pub(super) fn library_has_worked(&mut self, now_ns: u64) {
+    /// It comes to its network for a message of this length, or to the end of the call: what it did until then was work if
+    /// it was long.
+    pub(super) fn library_has_worked(&mut self, now_ns: u64, beside: Option<u64>) {
         let Some(since_ns) = self.callers.me().library_since_ns.take() else { return };
         let me = self.callers.me();
         let is_fresh = std::mem::replace(&mut me.is_fresh, false);
@@ -196,7 +207,9 @@ impl Rank {
             .map_or(0, |since_ns| self.blocked_ns((wall_ns() - since_ns).saturating_sub(took_ns)));
         let span_ns = self.undisturbed(took_ns.saturating_sub(ends_ns)) + blocked_ns;
         let me = self.callers.me();
-        if span_ns * 1000 >= WORK_PS || me.access.is_charged() && is_fresh {
+        let is_short = !me.works && me.beside.take().max(beside).is_some_and(|length| length < SHORT);
+        let least_ps = if is_short { WORK_BESIDE_SHORT_PS } else { WORK_PS };
+        if span_ns * 1000 >= least_ps || me.access.is_charged() && is_fresh {
             self.charge(span_ns * 1000);
         } else if me.access.is_charged() {
             me.looked_ns += span_ns;
@@ -210,9 +223,9 @@ impl Rank {
     }
 
     /// The same, if the clock has to be looked at for it.
-    pub(super) fn library_has_worked_until_now(&mut self) {
+    pub(super) fn library_has_worked_until_now(&mut self, beside: Option<u64>) {
         if self.callers.me().library_since_ns.is_some() {
-            self.library_has_worked(processor_ns());
+            self.library_has_worked(processor_ns(), beside);
         }
     }
 
