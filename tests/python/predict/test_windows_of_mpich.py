@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_executable import NOTHING, compiled, mpi_twin
+from test_executable import HEAD, NOTHING, TAIL, compiled, mpi_twin
 
 from wiretwin.predict.executable import predict_executable
 
@@ -185,3 +185,26 @@ def test_what_its_packets_would_cut_goes_in_pieces(mpi_twin: Path, where: str) -
     twin, network = (mpi_twin, None) if where == "host" else (NOTHING[1], NOTHING[3])
     found = predict_executable(compiled(CUT), twin=twin, network=network, ranks=2, compute_ps=0, ends=False)
     assert found.printed == ["111111"] * 2
+
+
+def test_a_message_to_itself_finds_what_shared_memory_has_brought(mpi_twin: Path) -> None:
+    # Its pages are what a first call may take long for; they are counted, for time decides nothing.
+    body = """
+        struct rusage before, after;
+        MPI_Request request;
+        getrusage(RUSAGE_SELF, &before);
+        MPI_Isend(&size, 1, MPI_INT, rank, 0, WORLD, &request);
+        MPI_Recv(&size, 1, MPI_INT, rank, 0, WORLD, MPI_STATUS_IGNORE);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        getrusage(RUSAGE_SELF, &after);
+        printf("%ld", after.ru_minflt - before.ru_minflt);
+    """
+    program = compiled("#include <sys/resource.h>\n" + HEAD + body + TAIL, whole=True)
+    here = predict_executable(program, twin=mpi_twin, ranks=2, compute_ps=0, ends=False)
+    between = predict_executable(
+        program, twin=NOTHING[1], network=NOTHING[3], ranks=2, compute_ps=0, ends=False
+    )
+    assert here.printed is not None
+    assert between.printed is not None
+    assert all(int(pages) < 32 for pages in here.printed)
+    assert all(int(pages) > 64 for pages in between.printed)

@@ -102,6 +102,9 @@ static void find_calls(void)
         calls->begin_thread();
 }
 
+/* The library has begun, and its calls take no time yet. */
+extern void wiretwin_sim_begun(void) __attribute__((weak));
+
 /* Out of line, like `leave`: hundreds of functions call them, and a compiler takes twice as long for copies. */
 __attribute__((noinline)) static void enter(const char *name, int what)
 {
@@ -111,6 +114,8 @@ __attribute__((noinline)) static void enter(const char *name, int what)
 
 __attribute__((noinline)) static void leave(int what)
 {
+    if (what == 2 && depth == 1 && wiretwin_sim_begun)
+        wiretwin_sim_begun();
     if (--depth > 0)
         return;
     if (!calls && what == 2) {

@@ -1,4 +1,4 @@
-/* Part of sim_hosts.c for MPICH: what its calls do to windows.
+/* Part of sim_hosts.c for MPICH: what its calls do to windows, and what it has when it has begun.
  *
  * Windows that MPICH has allocated for ranks of one host lie in memory that all of them map, and `MPI_Put` and its like are
  * done there by who calls them (MPICH 5.0, ch4/shm/posix); locks and fences stay messages. Its own shared memory is
@@ -388,12 +388,25 @@ FLUSHES(Win_flush_all, (MPI_Win window), (window))
 FLUSHES(Win_flush_local_all, (MPI_Win window), (window))
 FLUSHES(Win_sync, (MPI_Win window), (window))
 
-/* Ranks of one host have it in memory, where a real run has. */
+/* Whether ranks share a host, all of them, and so have in memory what a real run has there. */
 static int in_memory(MPI_Comm communicator)
 {
     int ranks;
     MPI_Comm_size(communicator, &ranks);
     return ranks > 1 && getenv("WIRETWIN_SIM_WINDOWS") != 0;
+}
+
+/* Where MPICH has shared memory it has got, when it has begun, the memory in which it keeps what is about a message that
+ * nobody waits for; elsewhere the first of them is charged with its 68 pages. A message to itself is one. */
+void wiretwin_sim_begun(void)
+{
+    int rank;
+    MPI_Request request;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (!in_memory(MPI_COMM_WORLD) || MPI_Isend(0, 0, MPI_BYTE, rank, 0, MPI_COMM_WORLD, &request))
+        return;
+    MPI_Recv(0, 0, MPI_BYTE, rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
 int MPI_Win_allocate(MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm communicator, void *base, MPI_Win *window)
