@@ -225,6 +225,8 @@ class World:
     def names(self) -> list[str]: ...
     def counts(self) -> tuple[int, int, int]:
         """Return how many messages were sent, were delivered, and are still held."""
+    def longest(self) -> int:
+        """Return the length of the longest message that was sent, bytes."""
     def digest(self) -> str:
         """Return a digest of every match and completion with its time."""
 
@@ -247,6 +249,8 @@ class RankTrace:
         """Return the numbers of the messages that the rank received or found."""
     def sends(self) -> int:
         """Return how many messages it sends."""
+    def longest(self) -> int:
+        """Return the length of the longest message that it sends, bytes."""
     def is_silent(self) -> bool:
         """Return whether it asks for nothing but time."""
     def calls(self) -> list[str]:

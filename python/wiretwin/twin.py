@@ -444,6 +444,8 @@ class Layer(Costs):
     """By how long a rank has computed, the shortest first; absent where it was not measured."""
     looped: Annotated[tuple[LoopedCall, ...], Field(max_length=MOST_FIRST)] = ()
     """What calls take in a loop, the smallest messages; absent where it was not measured."""
+    largest_bytes: Size | None = None
+    """The longest message that was echoed; longer ones are on the last lines. Absent in twins of before."""
 
     @field_validator("states", "first", "cold", "looped", mode="before")
     @classmethod

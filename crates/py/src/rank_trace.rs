@@ -323,6 +323,16 @@ impl RankTrace {
         steps.filter(|step| matches!(step, Step::Send { .. })).count()
     }
 
+    /// How long the longest message is that it sends, bytes.
+    fn longest(&self) -> u64 {
+        let steps = std::iter::once(&self.steps).chain(&self.backgrounds).flat_map(Steps::iter);
+        let lengths = steps.filter_map(|step| match step {
+            Step::Send { bytes, .. } => Some(bytes),
+            _ => None,
+        });
+        lengths.max().unwrap_or(0)
+    }
+
     /// Whether it asks for nothing but time.
     fn is_silent(&self) -> bool {
         self.steps

@@ -363,6 +363,10 @@ impl World {
         (counts.sent, counts.delivered, counts.held)
     }
 
+    fn longest(&self) -> u64 {
+        self.inner.counts().longest.get()
+    }
+
     fn digest(&self) -> String {
         self.inner.digest().to_string()
     }

@@ -180,6 +180,7 @@ def fit(
             "first": first.first_calls(own, confidence) + first.early_messages(own, confidence),
             "cold": cold(rows, confidence),
             "looped": called[name],
+            "largest_bytes": rows.filter(pl.col("loop") == "echo")["bytes"].max(),
         }
         fitted[name] = layer.model_copy(update=beside)
     return Twin(

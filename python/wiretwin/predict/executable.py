@@ -30,7 +30,7 @@ from wiretwin.errors import InputError, ProgramError, SimulationError
 from wiretwin.predict import learnt, printed, spread, timeline
 from wiretwin.predict.disturbance import Disturbance
 from wiretwin.predict.hosts import long_sends_wait
-from wiretwin.predict.model import LAYER, AnyNetwork, Side, Site, deals, dealt
+from wiretwin.predict.model import LAYER, AnyNetwork, Side, Site, deals, dealt, unmeasured
 from wiretwin.predict.present import state_now
 from wiretwin.predict.records import (
     DEFAULT_PASSES,
@@ -337,6 +337,7 @@ def predict_executable(
         printed=printed.kept(chosen.printed),
         warnings=[
             *site.notes(fitted),
+            *unmeasured(fitted, layer, chosen.world.longest()),
             *([f"the twin's host has states: this is for {state.name}"] if state is not None else []),
             *([because] if because is not None else []),
             *([f"messages cost what the twin has of {layer}"] if layer != named else []),

@@ -16,6 +16,7 @@ from wiretwin.errors import InputError
 from wiretwin.model import LocalNetwork, Network, read_network
 from wiretwin.predict.calls import beyond_messages
 from wiretwin.predict.hosts import free_model, less_network
+from wiretwin.quantity import format_size
 from wiretwin.twin import Costs, Host, Interrupt, Layer, Quantity, Segment, Sharing, Twin
 
 #: The layer that real mpi4py programs run on here.
@@ -498,6 +499,32 @@ class Site:
             f"{joined}measured between two hosts ({twin.host.between}): what was between them then is in its "
             "latency, and the network comes on top"
         ]
+
+
+_FAR = 2
+"""A message that is so many times as long as any that was measured is said to be."""
+
+
+def unmeasured(twin: Twin | None, layer: str, longest: int) -> list[str]:
+    """Return what a reader has to know of messages far longer than those that the twin was fitted to.
+
+    Parameters
+    ----------
+    twin
+        The twin; none if messages cost their hosts nothing.
+    layer
+        Its layer.
+    longest
+        How long the program's longest message is, bytes.
+    """
+    largest = None if twin is None else twin.layer(layer).largest_bytes
+    if largest is None or longest <= _FAR * largest:
+        return []
+    return [
+        f"messages of up to {format_size(longest)}: the twin was measured with at most "
+        f"{format_size(largest)}, and caches that hold these may not hold longer ones; "
+        "wiretwin measure --sizes netpipe-base,4MiB,16MiB,64MiB measures longer ones, too"
+    ]
 
 
 def _on_one_machine(node: dict[str, Any], hosts: int, all_hosts: int) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ from wiretwin.mpi.recording import DepartureError, Recording
 from wiretwin.mpi.recording import replay as run_again
 from wiretwin.mpi.runtime import NotSimulatedError, SimulatedRun
 from wiretwin.predict import alike, learnt, printed, solo, spread, stage, timeline
-from wiretwin.predict.model import LAYER, AnyNetwork, Site, deals, dealt
+from wiretwin.predict.model import LAYER, AnyNetwork, Site, deals, dealt, unmeasured
 from wiretwin.predict.passes import times_by_pass, typical, typical_sleep
 from wiretwin.predict.records import (
     DEFAULT_PASSES,
@@ -288,7 +288,9 @@ class Forecast:
     def record(self) -> None:
         """Simulate once and keep what the ranks and the world said."""
         self.run, self.recording = self._simulate(self.source)
-        self.warnings = [*self.site.notes(self.twin), *self.run.warnings]
+        longest = max(trace.longest() for trace in self.recording.traces)
+        far = unmeasured(self.twin, self.layer, longest)
+        self.warnings = [*self.site.notes(self.twin), *far, *self.run.warnings]
         if self.recording.is_silent():
             self.warnings.append(
                 f"{self.path.name} never communicates: what is predicted is its computation alone"

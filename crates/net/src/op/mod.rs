@@ -232,4 +232,6 @@ pub struct Counts {
     pub delivered: u64,
     /// Messages on their way, unexpected, or not yet taken in.
     pub held: u64,
+    /// The longest sent.
+    pub longest: Bytes,
 }

@@ -188,8 +188,9 @@ impl LocalRanks {
             Op::Wait { .. } | Op::Probe(_) | Op::ProbeNow(_) | Op::Yield | Op::Pause(_) => {
                 state.suspended = true;
             }
-            Op::Send { .. } => {
+            Op::Send { bytes, .. } => {
                 self.counts.sent += 1;
+                self.counts.longest = self.counts.longest.max(bytes);
                 self.counts.held += 1;
             }
             Op::Finish => state.ended = Some(state.went_on),

@@ -590,6 +590,7 @@ impl World {
             recv_cost: 0,
         });
         self.counts.sent += 1;
+        self.counts.longest = self.counts.longest.max(Bytes::new(bytes));
         self.counts.held += 1;
         let cost = match protocol {
             Protocol::Eager | Protocol::Acknowledged => self.costs(reach, bytes).send_ps,

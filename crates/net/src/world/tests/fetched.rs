@@ -68,7 +68,7 @@ fn both_ranks_of_an_exchange_fetch_at_once() {
     }
     world.until(1);
     assert_eq!([world.clock(0), world.clock(1)], [100 + 1010 + 2000 + 1010 + 50; 2]);
-    assert_eq!(world.counts(), Counts { sent: 2, delivered: 2, held: 0 });
+    assert_eq!(world.counts(), Counts { sent: 2, delivered: 2, held: 0, longest: Bytes::new(1000) });
     world.check_totals();
 }
 
