@@ -272,7 +272,7 @@ _LOCAL = re.compile(
     r"|(Initialized|Finalized|Is_thread_main|Query_thread|Wtime|Wtick|Pcontrol)$|\w+_(FN|fn|NULL|function)\w*$"
 )
 """Functions of MPI that move no message: they cost what they take."""
-_LOOKS = re.compile(r"Test(?!_cancelled)\w*$|Iprobe$|Improbe$|Request_get_status\w*$")
+_LOOKS = re.compile(r"Test(?!_cancelled)\w*$|Win_test$|Parrived$|Iprobe$|Improbe$|Request_get_status\w*$")
 _BEGINS = ("Init", "Init_thread")
 _ENDS = ("Finalize",)
 _SPAWNS = ("Comm_spawn", "Comm_spawn_multiple")

@@ -159,6 +159,36 @@ CUT = """
         printf("%d", right);
     }
 """
+#: Rank 1 only looks whether what rank 0 puts, or the last part of what it sends, has come.
+LOOKS = """
+    int own[4] = {0}, parts[4] = {1, 2, 3, 4}, other = 1 - rank, flag = 0;
+    MPI_Win window;
+    MPI_Group all, peer;
+    MPI_Request request;
+    MPI_Win_create(own, sizeof own, sizeof *own, MPI_INFO_NULL, WORLD, &window);
+    MPI_Comm_group(WORLD, &all);
+    MPI_Group_incl(all, 1, &other, &peer);
+    if (rank) {
+        MPI_Win_post(peer, 0, window);
+        while (!flag)
+            MPI_Win_test(window, &flag);
+        MPI_Precv_init(parts, 4, 1, MPI_INT, 0, 0, WORLD, MPI_INFO_NULL, &request);
+        MPI_Start(&request);
+        for (flag = 0; !flag;)
+            MPI_Parrived(request, 3, &flag);
+    } else {
+        MPI_Win_start(peer, 0, window);
+        MPI_Put(parts, 4, MPI_INT, 1, 0, 4, MPI_INT, window);
+        MPI_Win_complete(window);
+        MPI_Psend_init(parts, 4, 1, MPI_INT, 1, 0, WORLD, MPI_INFO_NULL, &request);
+        MPI_Start(&request);
+        MPI_Pready_range(0, 3, request);
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Request_free(&request);
+    MPI_Win_free(&window);
+    printf("%d %d", own[3], parts[3]);
+"""
 NAMES = ("flavor", "put", "get", "accumulate", "fetch", "none", "swap", "both", "most")
 RIGHT = ", ".join(f"{name} 1" for name in NAMES) + "\n"
 
@@ -208,3 +238,8 @@ def test_a_message_to_itself_finds_what_shared_memory_has_brought(mpi_twin: Path
     assert between.printed is not None
     assert all(int(pages) < 32 for pages in here.printed)
     assert all(int(pages) > 64 for pages in between.printed)
+
+
+def test_a_rank_that_only_looks_lets_the_others_go_on(mpi_twin: Path) -> None:
+    found = predict_executable(compiled(LOOKS), twin=mpi_twin, ranks=2, compute_ps=0, ends=False)
+    assert found.printed == ["0 4", "4 4"]
