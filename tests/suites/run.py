@@ -5,7 +5,8 @@ What passes by itself has to pass over the arm. The suites are
 
 - ``mpi4py``: the test suite of mpi4py, a file at a time, of the version that is installed, whose sources
   ``pip download`` fetches into ``build/suites``;
-- ``osu``: the OSU micro-benchmarks, built from ``--osu FOLDER``, with validation of what they move.
+- ``osu``: the OSU micro-benchmarks, built from ``--osu FOLDER``, with validation of what they move;
+- ``mpich``: MPICH's own test programs, built from ``--mpich FOLDER``, the folder ``test/mpi`` of its sources.
 
 Every outcome is kept as it comes in ``build/suites/COMMIT.jsonl``, so that the same command goes on where it
 was ended. At the end ``tests/suites/results.json`` says what was found, with date and commit. Ends with 1 if
@@ -33,6 +34,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+
+import mpich_tests
 
 from wiretwin import process
 from wiretwin.stacks.layers import parse_layers, refusal
@@ -63,15 +66,18 @@ class Case:
         What it is called: ``mpi4py``, ``test_p2p_buf``.
     argv
         The program with its arguments, for each MPI.
+    ranks
+        How many there are.
     """
 
     suite: str
     name: str
     argv: Mapping[str, Sequence[str]]
+    ranks: int = RANKS
 
 
-Started = Callable[[Sequence[str]], Sequence[str]]
-"""From a program with its arguments to the command that runs it on all ranks."""
+Started = Callable[[Sequence[str], int], Sequence[str]]
+"""From a program with its arguments and the number of ranks to the command that runs it on them."""
 
 
 class Arm(Protocol):
@@ -103,8 +109,10 @@ class Direct:
                 up = configuration.kind.stack.up(bed, configuration.options)
                 session = stack.enter_context(up)
                 assert isinstance(session, MpiSession)
-                launcher = [*session.launcher, "-np", str(RANKS)]
-                return lambda argv: bed.hosts[0].command([*launcher, *argv], env=session.env)
+                launcher = [*session.launcher, "-np"]
+                return lambda argv, ranks: bed.hosts[0].command(
+                    [*launcher, str(ranks), *argv], env=session.env
+                )
 
             yield way(f"mpi4py/{library}"), way(f"mpi4py/{library}+direct")
 
@@ -119,13 +127,16 @@ class Simulated:
     def open(self, library: str) -> Iterator[tuple[Started, Started]]:
         """Name the commands."""
         own = ["env", "MPIR_CVAR_CH4_NETMOD=ofi", "MPIR_CVAR_NOLOCAL=1", "FI_PROVIDER=tcp"]
-        own += [str(Path(sys.executable).with_name("mpiexec")), "-n", str(RANKS)]
-        ours = [sys.executable, str(Path(__file__).with_name("simulated.py")), str(RANKS), str(LIMIT_S - 10)]
+        own += [str(Path(sys.executable).with_name("mpiexec")), "-n"]
+        ours = [sys.executable, str(Path(__file__).with_name("simulated.py"))]
 
         def words(argv: Sequence[str]) -> Sequence[str]:
             return argv[1:] if argv[0] == sys.executable else argv
 
-        yield (lambda argv: [*own, *argv]), (lambda argv: [*ours, *words(argv)])
+        yield (
+            lambda argv, ranks: [*own, str(ranks), *argv],
+            lambda argv, ranks: [*ours, str(ranks), str(LIMIT_S - 10), *words(argv)],
+        )
 
 
 ARMS: Mapping[str, Arm] = {arm.name: arm for arm in (Direct(), Simulated())}
@@ -198,10 +209,19 @@ def osu_cases(sources: Path) -> list[Case]:
     ]
 
 
+def mpich_cases(sources: Path) -> list[Case]:
+    """Build MPICH's own tests; return those that need no more than its helpers."""
+    compiler = str(Path(sys.executable).parent / "mpicc")
+    found = mpich_tests.programs(sources, compiler, BUILD / "mpich-tests")
+    return [Case("mpich", name, {"mpich": argv}, ranks) for name, ranks, argv in found]
+
+
 def outcome(case: Case, library: str, start: Started) -> dict[str, Any]:
     """Run a case; return how it ended and, of a suite that says so, which of its tests did not pass."""
     try:
-        done = process.run(start(case.argv[library]), limit_s=LIMIT_S, env=process.single_threaded())
+        done = process.run(
+            start(case.argv[library], case.ranks), limit_s=LIMIT_S, env=process.single_threaded()
+        )
         ended, words, took_s = process.ending(done.returncode), done.stdout + done.stderr, done.seconds
     except process.TimeLimit as late:
         ended, words = "the time limit", late.finished.stdout + late.finished.stderr
@@ -216,6 +236,8 @@ def outcome(case: Case, library: str, start: Started) -> dict[str, Any]:
         }
     if case.suite == "osu" and "Fail" in words:
         found["wrong"] = ["validation"]
+    if case.suite == "mpich" and ended == "status 0" and "No Errors" not in words:
+        found["wrong"] = ["it says of errors, or nothing"]
     if ended != "status 0":
         found["words"] = words[-2000:]
     return found
@@ -276,6 +298,7 @@ def main() -> int:
     parser.add_argument("--only", action="append", help="cases whose name has this in it")
     parser.add_argument("--sample", action="store_true", help="what is run on every change")
     parser.add_argument("--osu", type=Path, help="the sources of the OSU benchmarks, 7.0 or later")
+    parser.add_argument("--mpich", type=Path, help="the folder test/mpi of MPICH's sources")
     parser.add_argument("--minutes", type=float, default=math.inf, help="begin no case after so long")
     options = parser.parse_args()
     last = time.monotonic() + 60 * options.minutes
@@ -289,13 +312,16 @@ def main() -> int:
     cases = mpi4py_cases(SAMPLE if options.sample else None)
     if options.osu is not None:
         cases += osu_cases(options.osu.resolve())
+    if options.mpich is not None:
+        cases += mpich_cases(options.mpich.resolve())
     with kept.open("a") as log:
         for name in options.arm or ARMS:
             for library in options.library or ARMS[name].libraries:
                 left = [
                     case
                     for case in cases
-                    if (name, library, case.suite, case.name) not in done
+                    if library in case.argv
+                    and (name, library, case.suite, case.name) not in done
                     and any(word in case.name for word in options.only or [""])
                 ]
                 if not left or time.monotonic() > last:

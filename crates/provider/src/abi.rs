@@ -402,7 +402,7 @@ pub(crate) struct FidEp {
     pub ops: *const OpsEp,
     pub cm: *const OpsCm,
     pub msg: *const OpsMsg,
-    pub rma: *const c_void,
+    pub rma: *const OpsRma,
     pub tagged: *const OpsTagged,
     pub atomic: *const c_void,
     pub collective: *const c_void,
@@ -486,6 +486,13 @@ pub(crate) struct OpsTagged {
     pub senddata:
         unsafe extern "C" fn(*mut FidEp, *const c_void, size_t, Ctx, u64, FiAddr, u64, Ctx) -> ssize_t,
     pub injectdata: unsafe extern "C" fn(*mut FidEp, *const c_void, size_t, u64, FiAddr, u64) -> ssize_t,
+}
+
+/// Of memory elsewhere, none of which can be had.
+#[repr(C)]
+pub(crate) struct OpsRma {
+    pub size: size_t,
+    pub each: [NothingSent; 9],
 }
 
 #[cfg(not(test))]
@@ -613,6 +620,7 @@ mod tests {
                 inject = "inject",
                 injectdata = "injectdata"
             ),
+            layout!(OpsRma, "struct fi_ops_rma", each = "read"),
             layout!(
                 OpsTagged,
                 "struct fi_ops_tagged",
@@ -631,9 +639,16 @@ mod tests {
             return;
         }
         let mut source = String::from("#include <stddef.h>\n");
-        for header in
-            ["fabric", "fi_cm", "fi_domain", "fi_endpoint", "fi_eq", "fi_tagged", "providers/fi_prov"]
-        {
+        for header in [
+            "fabric",
+            "fi_cm",
+            "fi_domain",
+            "fi_endpoint",
+            "fi_eq",
+            "fi_rma",
+            "fi_tagged",
+            "providers/fi_prov",
+        ] {
             writeln!(source, "#include <rdma/{header}.h>").expect("a string");
         }
         for Layout { name, size, fields } in layouts() {

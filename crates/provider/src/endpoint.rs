@@ -69,6 +69,8 @@ static EP: OpsEp = OpsEp {
     rx_size_left: nothing_sent,
     tx_size_left: nothing_sent,
 };
+/// A library that is told to use them all the same hears that it cannot.
+static RMA: OpsRma = OpsRma { size: size_of::<OpsRma>(), each: [nothing_sent; 9] };
 static CM: OpsCm = OpsCm {
     size: size_of::<OpsCm>(),
     setname: nothing,
@@ -105,7 +107,7 @@ pub(crate) unsafe extern "C" fn endpoint(
                 ops: &EP,
                 cm: &CM,
                 msg: &transfer::MSG,
-                rma: null(),
+                rma: &RMA,
                 tagged: &transfer::TAGGED,
                 atomic: null(),
                 collective: null(),
