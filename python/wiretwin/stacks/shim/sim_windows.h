@@ -10,7 +10,7 @@
 extern void wiretwin_sim_reach(const char *name) __attribute__((weak));
 extern void wiretwin_sim_reached(void) __attribute__((weak));
 
-enum { PIECE = 15 << 10, CUT = 16 << 10, WHOLE = 8 };
+enum { PIECE = 15 << 10, WHOLE = 8 };
 
 struct data {
     void *at;
