@@ -502,7 +502,7 @@ class Site:
 
 
 _FAR = 2
-"""A message that is so many times as long as any that was measured is said to be."""
+"""A note names messages that are more than this many times as long as the longest that was measured."""
 
 
 def unmeasured(twin: Twin | None, layer: str, longest: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Messages far longer than those that the twin was fitted to are said to be."""
+"""A prediction names messages that are far longer than those that its twin was fitted to."""
 
 from __future__ import annotations
 
