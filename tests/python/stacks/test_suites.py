@@ -16,6 +16,7 @@ from wiretwin.errors import InputError, MeasureError
 from wiretwin.testbed import Testbed
 
 SUITES = Path(__file__).parents[2] / "suites"
+sys.path.append(str(SUITES))  # where a file of the suites finds its neighbours
 
 
 def _module(name: str) -> ModuleType:
