@@ -73,8 +73,8 @@ fuzz: $(BUILD)/venv.stamp ## every parser in Rust under libFuzzer, FUZZ_SECONDS 
 torture: $(BUILD)/dev.stamp $(BUILD)/core.stamp ## every verb ended at TORTURE (20) points of its run by signals in turn; goes on where it was ended
 	@$(BIN)/python tests/torture/run.py --times $(or $(TORTURE),20)
 
-suites: $(BUILD)/dev.stamp $(BUILD)/core.stamp ## public suites of MPI programs over what is offered here, OSU=FOLDER and MPICH=FOLDER add theirs; goes on where it was ended
-	@$(BIN)/python tests/suites/run.py $(if $(OSU),--osu $(OSU)) $(if $(MPICH),--mpich $(MPICH))
+suites: $(BUILD)/dev.stamp $(BUILD)/core.stamp ## public suites of MPI programs over what is offered here, OSU=, IMB= and MPICH=FOLDER add theirs; goes on where it was ended
+	@$(BIN)/python tests/suites/run.py $(if $(OSU),--osu $(OSU)) $(if $(IMB),--imb $(IMB)) $(if $(MPICH),--mpich $(MPICH))
 
 accuracy: $(BUILD)/core.stamp ## predicted against actual, five programs at two sizes
 	$(BIN)/python benches/accuracy.py

@@ -76,6 +76,10 @@ class Finished:
 
 _FRAME = re.compile(r"\(\S*\+0x[0-9a-f]+\) ?\[0x[0-9a-f]+\]\s*$")
 """A line of a stack trace, as glibc's `backtrace_symbols` writes it."""
+_STATUS = re.compile(
+    r"^-{60,}\n(?:(?!-{60,}).*\n)*?.*(?:exited with non-zero status|Primary job )(?:.*\n)*?-{60,}\n?", re.MULTILINE
+)
+"""A paragraph in which Open MPI's launcher says that a rank ended with another status than 0."""
 
 
 def closing(said: Sequence[str], count: int) -> list[str]:
@@ -83,8 +87,9 @@ def closing(said: Sequence[str], count: int) -> list[str]:
 
     Our provider names the cause in a line of its own; the library that it was loaded into follows with
     lines of its own about the number that it was given. A stack trace is left out where there are other
-    lines: what failed stands before it.
+    lines, and what a launcher says of a rank's status: what failed stands before it.
     """
+    said = _STATUS.sub("", "\n".join(said)).splitlines() or said
     said = [line for line in said if not _FRAME.search(line)] or said
     last = list(said[-count:])
     ours = list(dict.fromkeys(line for line in said[:-count] if "wiretwin: " in line))[:2]

@@ -1,7 +1,9 @@
-"""One program of a suite in the simulated world: ``python simulated.py RANKS LIMIT_S PROGRAM [ARGUMENT...]``.
+"""One program of a suite in the simulated world.
 
-It runs under MPICH itself, over hosts that a star joins, with its computation as it is. What its ranks
-write comes out here, and the status is 0 where theirs was.
+    python simulated.py LIBRARY RANKS LIMIT_S PROGRAM [ARGUMENT...]
+
+It runs under MPICH or Open MPI itself, over hosts that a star joins, with its computation as it is. What its
+ranks write comes out here, and the status is 0 where theirs was.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ NETWORK = "star:rate=10Gbit/s,delay=1us"
 _INTO = "SUITE_INTO"
 
 
-def main(ranks: int, limit_s: float, argv: list[str]) -> int:
+def main(library: str, ranks: int, limit_s: float, argv: list[str]) -> int:
     """Run a program; return the status to end with."""
     with tempfile.TemporaryDirectory() as into:
         os.environ[_INTO] = into
@@ -33,6 +35,7 @@ def main(ranks: int, limit_s: float, argv: list[str]) -> int:
                 args,
                 twin="nothing",
                 ranks=ranks,
+                layer=f"mpi/{library}",
                 network=NETWORK,
                 passes=1,
                 ends=False,
@@ -49,7 +52,8 @@ def main(ranks: int, limit_s: float, argv: list[str]) -> int:
 
 def rank(argv: list[str]) -> None:
     """Run a script as a rank of this one, its output in a file."""
-    number = os.environ["PMI_RANK"] + ("-spawned" if "PMI_SPAWNED" in os.environ else "")
+    number = os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ["PMI_RANK"]
+    number += "-spawned" if {"PMI_SPAWNED", "OMPI_PARENT_PORT"} & set(os.environ) else ""
     file = os.open(Path(os.environ[_INTO], number), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(file, 1)
     os.dup2(file, 2)
@@ -62,4 +66,4 @@ if __name__ == "__main__":
     if "WIRETWIN_SIM" in os.environ:
         rank(sys.argv[1:])
     else:
-        sys.exit(main(int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]))
+        sys.exit(main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), sys.argv[4:]))

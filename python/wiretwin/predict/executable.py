@@ -162,7 +162,7 @@ def predict_executable(
         When the run comes to no end; when the program fails or does not end in time.
     """
     path = Path(program).absolute()
-    library = simulated.needed(path)
+    library = simulated.needed(path, layer)
     passes = DEFAULT_PASSES if passes is None else passes
     if not 1 <= passes <= 1000:
         raise InputError(key="--passes", value=passes, allowed="1 to 1000")

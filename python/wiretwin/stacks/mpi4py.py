@@ -35,7 +35,7 @@ from wiretwin.stacks.nature import Nature
 from wiretwin.stacks.wheels import WHEELS
 from wiretwin.stacks.word import ALL_LOOPS, COLD, FETCH, FIRST, LOAD, SHARING, TOGETHER, fixed
 
-__all__ = ["Mpi4pyMpich", "Mpi4pyOpenMpi", "find"]
+__all__ = ["Mpi4pyMpich", "Mpi4pyOpenMpi", "find", "over_openmpi"]
 
 PROBE = (sys.executable, "-P", "-m", "wiretwin.measure.probe_mpi4py")
 LOOPS = ALL_LOOPS | FETCH | COLD | SHARING | FIRST | (TOGETHER - frozenset(LOAD))
@@ -140,7 +140,7 @@ class Mpi4pyOpenMpi(Stack):
         library = str(folder / "lib" / "libmpi.so.40") if new else "libmpi.so.40"
         with scratch(place) as directory:
             argv, env = OpenMpi.launch(place, options, launcher, directory)
-            env |= {"MPI4PY_MPIABI": "openmpi", "MPI4PY_LIBMPI": library}
+            env |= over_openmpi(library)
             yield MpiSession(
                 place,
                 argv,
@@ -155,6 +155,11 @@ class Mpi4pyOpenMpi(Stack):
                 },
                 free=options["binding"] == "launcher",
             )
+
+
+def over_openmpi(library: str) -> dict[str, str]:
+    """Return what tells mpi4py to load an Open MPI: a file, or a name that the dynamic loader finds."""
+    return {"MPI4PY_MPIABI": "openmpi", "MPI4PY_LIBMPI": library}
 
 
 def _library(name: str, package: str) -> Refusal | None:

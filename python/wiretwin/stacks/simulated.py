@@ -20,7 +20,7 @@ from wiretwin.errors import InputError
 from wiretwin.stacks.base import StackError
 from wiretwin.stacks.build import build, build_listed
 from wiretwin.stacks.layers import parse_layer
-from wiretwin.stacks.mpi4py import find
+from wiretwin.stacks.mpi4py import find, over_openmpi
 
 __all__ = [
     "LIBRARIES",
@@ -129,8 +129,10 @@ class Library:
         for folder in self.beside:
             (names / folder.name).symlink_to(folder)
         libraries = [str(names), str(self.file.parent), os.environ.get("LD_LIBRARY_PATH")]
-        root = {name: value for name, value in self.settings.items() if name.startswith("OMPI_ALLOW")}
-        return root | {"LD_LIBRARY_PATH": ":".join(filter(None, libraries))}
+        needs = {
+            name: value for name, value in self.settings.items() if name.startswith(("OMPI_ALLOW", "MPI4PY"))
+        }
+        return needs | {"LD_LIBRARY_PATH": ":".join(filter(None, libraries))}
 
     def shims(self) -> list[Path]:
         """Return what is loaded into ranks before anything else, and not into their launcher.
@@ -198,6 +200,7 @@ LIBRARIES = {
                 "OMPI_MCA_osc_rdma_mtls": "ofi",
                 "OMPI_MCA_coll": "^sm",
                 "UCX_MEM_MMAP_HOOK_MODE": "none",
+                **over_openmpi("libmpi.so.40"),
             },
             # `osc/rdma` over `btl/vader`, `osc/sm` for memory of their own.
             {"OMPI_MCA_osc": "^ucx", "OMPI_MCA_osc_rdma_mtls": "none"},
@@ -234,16 +237,22 @@ def is_executable(program: Path) -> bool:
         return False
 
 
-def needed(program: Path) -> Library:
-    """Return the library that a program is built for; for a script, that of mpi4py in this environment.
+def needed(program: Path, layer: str | None = None) -> Library:
+    """Return the library that a program is built for; for a script, that of its layer.
+
+    Parameters
+    ----------
+    layer
+        The layer of a script, ``mpi4py/openmpi``; by default it runs over the MPICH that mpi4py finds beside it.
 
     Raises
     ------
     InputError
-        It may not be run, is built for no MPI, or for one that is not known here.
+        It may not be run, is built for no MPI, or for one that is not known here; there is no such layer.
     """
     if not is_executable(program):
-        return LIBRARIES["mpich"]
+        kind = "" if layer is None else parse_layer(layer, "--layer").kind.name
+        return LIBRARIES.get(kind.rpartition("/")[2], LIBRARIES["mpich"])
     if not os.access(program, os.X_OK):
         raise InputError(key="program", value=str(program), reason="is not Python, and may not be executed")
     try:

@@ -85,7 +85,7 @@ def record(
         raise InputError(key="--most", value=most, allowed="1 or more")
     if not path.is_file():
         raise InputError(key="program", value=str(path), reason="no such file")
-    library = simulated.needed(path)
+    library = simulated.needed(path, layer)
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise InputError(key="--out", value=str(folder), reason="holds something", allowed="an empty folder")

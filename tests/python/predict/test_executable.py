@@ -573,6 +573,19 @@ def test_a_script_that_is_not_simulated_takes_the_library_itself() -> None:
     assert "mpich itself ran" in done[0].err
 
 
+def test_a_script_takes_the_library_of_its_layer() -> None:
+    Path("version.py").write_text(
+        "from mpi4py import MPI\n"
+        "windows = MPI.Win  # which needs the library\n"
+        "print(MPI.COMM_WORLD.allreduce(MPI.COMM_WORLD.rank), MPI.Get_library_version().split()[0])\n"
+    )
+    done = wiretwin("predict", "version.py", *NOTHING, "--ranks", "3", "--layer", "mpi4py/openmpi", "-o", "made")
+    assert done.code == 0, done.err
+    found = json.loads(Path("made", "prediction.json").read_text())
+    assert (found["layer"], found["printed"]) == ("mpi4py/openmpi", ["3 Open\n"] * 3)
+    assert "openmpi itself ran" in done.err
+
+
 BAD = {
     "deadlock": ("MPI_Recv(0, 0, MPI_INT, 1 - rank, 5, WORLD, MPI_STATUS_IGNORE);", 4, "MPI_Recv.*tag 5"),
     "window": (

@@ -35,6 +35,15 @@ def test_a_stack_trace_does_not_hide_what_failed():
     assert process.closing(frames, 2) == frames[-2:]
 
 
+def test_what_a_launcher_says_of_a_rank_that_failed_does_not_hide_what_the_rank_said():
+    rule = "-" * 74
+    returned = [rule, "Primary job  terminated normally, but 1 process returned", "a non-zero exit code.", rule]
+    detected = [rule, "mpirun detected that one or more processes exited with non-zero status", "1", rule]
+    said = ["ValueError: mismatch", *returned, *detected]
+    assert process.closing(said, 4) == ["ValueError: mismatch"]
+    assert process.closing(detected, 4) == detected
+
+
 def test_a_child_is_ended_with_all_its_descendants():
     grandchild = (
         "import subprocess as s, sys; p = s.Popen([sys.executable, '-c', 'input()'], stdin=s.PIPE);"

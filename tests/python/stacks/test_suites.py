@@ -45,8 +45,8 @@ def _clean(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_tests_of_mpi4py_pass_over_the_direct_transport(library: str, suites: ModuleType) -> None:
     configured(f"mpi4py/{library}+direct")
     try:
-        with suites.ARMS["direct"].open(library) as (_, ours):
-            for case in suites.mpi4py_cases(suites.SAMPLE):
+        with suites.ARMS["direct"].open(library, LIMIT_S) as (_, ours):
+            for case in suites.cases(sample=True):
                 found = suites.outcome(case, library, ours)
                 assert (found["ended"], found["wrong"]) == ("status 0", []), (case.name, found)
                 assert found["ran"] > found["skipped"], case.name
@@ -56,11 +56,13 @@ def test_tests_of_mpi4py_pass_over_the_direct_transport(library: str, suites: Mo
         pytest.skip(str(error))
 
 
-@pytest.mark.parametrize("name", ["test_msgzero", "test_win"])
-def test_tests_of_mpi4py_pass_in_the_simulated_world(name: str, suites: ModuleType) -> None:
-    (case,) = suites.mpi4py_cases([name])
-    with suites.ARMS["simulated"].open("mpich") as (_, ours):
-        found = suites.outcome(case, "mpich", ours)
+@pytest.mark.parametrize(
+    ("library", "name"), [("mpich", "test_msgzero"), ("mpich", "test_win"), ("openmpi", "test_msgzero")]
+)
+def test_tests_of_mpi4py_pass_in_the_simulated_world(library: str, name: str, suites: ModuleType) -> None:
+    (case,) = _module("cases").mpi4py_cases([name], [2])
+    with suites.ARMS["simulated"].open(library, LIMIT_S) as (_, ours):
+        found = suites.outcome(case, library, ours)
     assert (found["ended"], found["wrong"]) == ("status 0", []), found
     assert found["ran"] > found["skipped"]
 

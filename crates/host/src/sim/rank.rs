@@ -44,6 +44,8 @@ const RESTLESS: u32 = 5000;
 const UNDISTURBED: u32 = 64;
 /// How long a rank sleeps before it looks whether the run goes on.
 const SLEEP: Duration = Duration::from_secs(2);
+/// How long a rank leaves its launcher to end it when another has failed.
+const ENDED: Duration = Duration::from_secs(1);
 
 /// What a call of the library does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -398,7 +400,8 @@ impl Rank {
         let turn = unsafe { &(*self.slot).turn };
         while turn.load(Ordering::Acquire) == 0 {
             if self.memory.top().over.load(Ordering::Acquire) != 0 {
-                // The simulator has said why.
+                // The simulator has said why. Who is ended by the launcher is not taken for who failed first.
+                std::thread::sleep(ENDED);
                 std::process::abort();
             }
             if self.given.own_cores == 0 {
