@@ -77,7 +77,8 @@ class Finished:
 _FRAME = re.compile(r"\(\S*\+0x[0-9a-f]+\) ?\[0x[0-9a-f]+\]\s*$")
 """A line of a stack trace, as glibc's `backtrace_symbols` writes it."""
 _STATUS = re.compile(
-    r"^-{60,}\n(?:(?!-{60,}).*\n)*?.*(?:exited with non-zero status|Primary job )(?:.*\n)*?-{60,}\n?", re.MULTILINE
+    r"^-{60,}\n(?:(?!-{60,}).*\n)*?.*(?:exited with non-zero status|Primary job )(?:.*\n)*?-{60,}\n?",
+    re.MULTILINE,
 )
 """A paragraph in which Open MPI's launcher says that a rank ended with another status than 0."""
 

@@ -243,7 +243,7 @@ def needed(program: Path, layer: str | None = None) -> Library:
     Parameters
     ----------
     layer
-        The layer of a script, ``mpi4py/openmpi``; by default it runs over the MPICH that mpi4py finds beside it.
+        The layer of a script, ``mpi4py/openmpi``; by default the MPICH that mpi4py finds beside it.
 
     Raises
     ------

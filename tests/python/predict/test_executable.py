@@ -579,7 +579,9 @@ def test_a_script_takes_the_library_of_its_layer() -> None:
         "windows = MPI.Win  # which needs the library\n"
         "print(MPI.COMM_WORLD.allreduce(MPI.COMM_WORLD.rank), MPI.Get_library_version().split()[0])\n"
     )
-    done = wiretwin("predict", "version.py", *NOTHING, "--ranks", "3", "--layer", "mpi4py/openmpi", "-o", "made")
+    done = wiretwin(
+        "predict", "version.py", *NOTHING, "--ranks", "3", "--layer", "mpi4py/openmpi", "-o", "made"
+    )
     assert done.code == 0, done.err
     found = json.loads(Path("made", "prediction.json").read_text())
     assert (found["layer"], found["printed"]) == ("mpi4py/openmpi", ["3 Open\n"] * 3)

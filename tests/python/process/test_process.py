@@ -37,7 +37,7 @@ def test_a_stack_trace_does_not_hide_what_failed():
 
 def test_what_a_launcher_says_of_a_rank_that_failed_does_not_hide_what_the_rank_said():
     rule = "-" * 74
-    returned = [rule, "Primary job  terminated normally, but 1 process returned", "a non-zero exit code.", rule]
+    returned = [rule, "Primary job  terminated normally, but 1 process returned", "a code.", rule]
     detected = [rule, "mpirun detected that one or more processes exited with non-zero status", "1", rule]
     said = ["ValueError: mismatch", *returned, *detected]
     assert process.closing(said, 4) == ["ValueError: mismatch"]
