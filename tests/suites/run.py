@@ -1,7 +1,7 @@
 """Public suites of MPI programs over what this project offers, beside the library's own path.
 
 Each case runs with each MPI over the path that the library takes by itself, and over that of each arm.
-What passes by itself has to pass over the arm. The suites are
+What passes by itself, each time, has to pass over the arm. The suites are
 
 - ``mpi4py``: the test suite of mpi4py, a file at a time, of the version that is installed, whose sources
   ``pip download`` fetches into ``build/suites``;
@@ -40,6 +40,8 @@ from wiretwin import process
 RESULTS = Path(__file__).with_name("results.json")
 LIMIT_S = 120.0
 """The longest that a case may take, in seconds."""
+AGAIN = 4
+"""How often a case is run again over the library's own path that passes there and not over an arm."""
 Key = tuple[str, ...]
 """An arm, a library, a suite and a case."""
 
@@ -187,6 +189,11 @@ def main() -> int:
                     if key not in owns.found:
                         owns.keep(key, outcome(case, library, own_way))
                     own, ours = owns.found[key], outcome(case, library, our_way)
+                    for _ in range(AGAIN):
+                        # One that passes now and then does not pass by itself.
+                        if worse(own, ours) and passes(own):
+                            own = outcome(case, library, own_way)
+                            owns.keep(key, own)
                     found = {"own": own, "ours": ours, "worse": worse(own, ours)}
                     if cause := EXCEPTIONS.get(" ".join(key)):
                         wrong = [] if found["worse"] else ["passes, and is listed as an exception"]

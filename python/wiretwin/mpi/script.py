@@ -6,6 +6,7 @@ import os
 import sys
 import types
 from collections.abc import Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -75,12 +76,14 @@ def defer_init(mpi: Any) -> None:
 
     begun: list[bool] = []
 
+    @wraps(mpi.Init)
     def init() -> None:
         begun.append(True)
 
+    @wraps(mpi.Init_thread)
     def init_thread(required: int = mpi.THREAD_MULTIPLE) -> int:
         init()
         return int(mpi.Query_thread())
 
     mpi.Init, mpi.Init_thread = init, init_thread
-    mpi.Is_initialized = lambda: bool(mpi4py.rc.initialize or begun)
+    mpi.Is_initialized = wraps(mpi.Is_initialized)(lambda: bool(mpi4py.rc.initialize or begun))

@@ -281,10 +281,14 @@ _LOCAL = re.compile(
     r"|(Initialized|Finalized|Is_thread_main|Query_thread|Wtime|Wtick|Pcontrol)$|\w+_(FN|fn|NULL|function)\w*$"
 )
 """Functions of MPI that move no message: they cost what they take."""
-_LOOKS = re.compile(r"Test(?!_cancelled)\w*$|Win_test$|Parrived$|Iprobe$|Improbe$|Request_get_status\w*$")
+_LOOKS = re.compile(
+    r"Test(?!_cancelled)\w*$|Win_test$|Parrived$|Iprobe$|Improbe$|Request_get_status\w*$|Comm_join$"
+)
+"""Functions that look whether something has happened: `Comm_join` at what another process writes."""
 _BEGINS = ("Init", "Init_thread")
 _ENDS = ("Finalize",)
 _SPAWNS = ("Comm_spawn", "Comm_spawn_multiple")
+_MAKES = ("Comm_create_from_group", "Intercomm_create_from_groups")
 
 
 def looks(call: str) -> bool:
@@ -299,7 +303,7 @@ def is_local(name: str) -> bool:
 
 def moves(function: str) -> bool:
     """Return whether a function, ``PMPI_Send``, moves messages or looks for them."""
-    return _class(function.removeprefix("P").removeprefix("MPI_")) in (0, 1, 4, 5)
+    return _class(function.removeprefix("P").removeprefix("MPI_")) in (0, 1, 4, 5, 7)
 
 
 def _class(name: str) -> int | None:
@@ -310,6 +314,8 @@ def _class(name: str) -> int | None:
         return 3
     if name in _SPAWNS:
         return 4 + _SPAWNS.index(name)
+    if name in _MAKES:
+        return 7
     if _LOOKS.match(name):
         return 1
     return None if is_local(name) else 0

@@ -573,6 +573,38 @@ def test_a_script_that_is_not_simulated_takes_the_library_itself() -> None:
     assert "mpich itself ran" in done[0].err
 
 
+SESSIONS = """
+#include <mpi.h>
+#include <stdio.h>
+int main(void)
+{
+    int size;
+    MPI_Session session;
+    MPI_Group group;
+    MPI_Comm comm;
+    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+    MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
+    MPI_Comm_create_from_group(group, "all", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
+    double begin = MPI_Wtime();
+    for (volatile int count = 0; count < 10000000; count++)
+        ;
+    MPI_Barrier(comm);
+    MPI_Comm_size(comm, &size);
+    printf("%d %d\\n", size, MPI_Wtime() - begin > 0.002);
+    MPI_Comm_free(&comm);
+    MPI_Group_free(&group);
+    MPI_Session_finalize(&session);
+    return 0;
+}
+"""
+
+
+def test_a_program_of_sessions_takes_time_from_its_first_communicator_on(mpi_twin: Path) -> None:
+    found = predict_executable(compiled(SESSIONS, whole=True), twin=mpi_twin, passes=1, ends=False)
+    assert found.printed == ["2 1\n", "2 1\n"]
+    assert all(rank.compute_s > 0.002 for rank in found.per_rank)
+
+
 def test_a_script_takes_the_library_of_its_layer() -> None:
     Path("version.py").write_text(
         "from mpi4py import MPI\n"

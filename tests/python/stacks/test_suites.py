@@ -57,7 +57,14 @@ def test_tests_of_mpi4py_pass_over_the_direct_transport(library: str, suites: Mo
 
 
 @pytest.mark.parametrize(
-    ("library", "name"), [("mpich", "test_msgzero"), ("mpich", "test_win"), ("openmpi", "test_msgzero")]
+    ("library", "name"),
+    [
+        ("mpich", "test_doc"),
+        ("mpich", "test_dynproc"),
+        ("mpich", "test_util_sync"),
+        ("mpich", "test_win"),
+        ("openmpi", "test_msgzero"),
+    ],
 )
 def test_tests_of_mpi4py_pass_in_the_simulated_world(library: str, name: str, suites: ModuleType) -> None:
     (case,) = _module("cases").mpi4py_cases([name], [2])

@@ -42,6 +42,8 @@ const LOOKS: u32 = 16;
 const RESTLESS: u32 = 5000;
 /// Questions in vain of a library that has nothing under way, and may be at work for itself alone.
 const UNDISTURBED: u32 = 64;
+/// Questions in vain, over many calls, that were answered without a look at what has happened in the world.
+const UNANSWERED: u32 = 64;
 /// How long a rank sleeps before it looks whether the run goes on.
 const SLEEP: Duration = Duration::from_secs(2);
 /// How long a rank leaves its launcher to end it when another has failed.
@@ -133,6 +135,8 @@ pub struct Rank {
     ends_outside: bool,
     /// Looks in vain in a row.
     looks: u32,
+    /// Questions in vain since it last looked at what has happened in the world.
+    unanswered: u32,
     /// Whether its library has made windows in memory.
     has_windows: bool,
     /// How often ranks have told each other to look there, since something else happened to this one.
@@ -225,6 +229,7 @@ impl Rank {
             counts: work::Counts::default(),
             ends_outside: std::env::var_os(ENDS_OUTSIDE).is_some(),
             looks: 0,
+            unanswered: 0,
             has_windows: false,
             told: 0,
         })
@@ -698,8 +703,15 @@ impl Rank {
         } else if vain > self.given.patience && (is_sought || vain > UNDISTURBED || self.is_under_way()) {
             true
         } else {
-            return false;
+            // A program that waits for a window to change may do so by calls that ask once or twice each, and sleep
+            // between them.
+            self.unanswered += 1;
+            if self.unanswered <= UNANSWERED {
+                return false;
+            }
+            false
         };
+        self.unanswered = 0;
         let looks = self.callers.me().call == Call::Looks;
         let others_act = waits && self.others_act();
         if others_act && !looks {

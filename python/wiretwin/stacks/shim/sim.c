@@ -3,7 +3,8 @@
  *
  * The functions of the library that are passed through come from a list of its own symbols, SIM_LIST, one line each:
  * SIM(name, what), with 0 for a call that may wait, 1 for one that looks, 2 for one that starts the library, 3 for
- * one that ends it, and 4 and 5 for those that spawn processes of one command and of several. Their arguments are
+ * one that ends it, 4 and 5 for those that spawn processes of one command and of several, and 7 for those that make a
+ * communicator of no other, the first of which starts the library's network where sessions are used. Their arguments are
  * integers and pointers, which are handed on unseen; a function that has fewer ignores the rest.
  */
 #define _GNU_SOURCE
@@ -40,7 +41,7 @@ static __thread int depth;      /* calls of the library that this thread is in *
 static __thread int is_programs; /* the thread that began the program, or one that such a thread has begun */
 static uint64_t before_ns; /* what the program's clock has shown before it had virtual time */
 
-enum { LOOK_NS = 20, REHEARSED = 32, REACHES = 6 };
+enum { LOOK_NS = 20, REHEARSED = 32, BEGINS = 2, REACHES = 6, MAKES = 7 };
 /* 2001-09-09: the beginning of virtual time for clocks that count from 1970. */
 static const uint64_t SINCE_1970_NS = 1000000000ull * 1000000000ull;
 
@@ -114,18 +115,19 @@ __attribute__((noinline)) static void enter(const char *name, int what)
 
 __attribute__((noinline)) static void leave(int what)
 {
-    if (what == 2 && depth == 1 && wiretwin_sim_begun)
+    int begins = what == BEGINS || (what == MAKES && !calls);
+    if (what == BEGINS && depth == 1 && wiretwin_sim_begun)
         wiretwin_sim_begun();
     if (--depth > 0)
         return;
-    if (!calls && what == 2) {
+    if (!calls && begins) {
         find_calls();
-        calls->enter("", what);
+        calls->enter("", BEGINS);
     }
     if (calls)
         calls->exit();
     /* Stretches in which the program does nothing, first those before which others have had the processor. */
-    if (calls && what == 2)
+    if (calls && begins)
         for (int stretch = 2 * REHEARSED; stretch-- > 0;)
             calls->rehearse(stretch >= REHEARSED);
 }
@@ -135,9 +137,9 @@ __attribute__((noinline)) static void leave(int what)
 void wiretwin_sim_before_program(int begins)
 {
     if (begins)
-        enter("MPI_Init", 2);
+        enter("MPI_Init", BEGINS);
     else
-        leave(2);
+        leave(BEGINS);
 }
 
 /* The program reaches a window in memory, in the name of a function that the library is not called with. */

@@ -1,7 +1,7 @@
 //! Threads of a rank that sleep or wait outside the library, in virtual time.
 
 use super::work::processor_ns;
-use super::{Ask, AskKind, Phase, Rank};
+use super::{Ask, AskKind, Phase, Rank, UNANSWERED};
 
 impl Rank {
     /// Lets this thread sleep: whether the rank has virtual time. It has slept when [`Rank::has_slept`] says so.
@@ -32,6 +32,7 @@ impl Rank {
             self.clock_ps = until_ps;
         }
         self.callers.me().sleeps_until_ps = None;
+        self.unanswered = UNANSWERED;
         // What has come for those that wait meanwhile; else others do first what they do outside the library by then.
         let kind = if self.callers.is_inside() { AskKind::Look } else { AskKind::Now };
         self.pay();
