@@ -76,7 +76,7 @@ class Simulated:
             "env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "FI_PROVIDER=tcp",
             "MPI4PY_MPIABI=openmpi", "MPI4PY_LIBMPI=libmpi.so.40",
             "OMPI_MCA_pml=cm", "OMPI_MCA_mtl=ofi", "OMPI_MCA_mtl_ofi_provider_include=tcp;ofi_rxm",
-            "OMPI_MCA_osc=^sm,ucx", "OMPI_MCA_coll=^sm",
+            "OMPI_MCA_btl=self", "OMPI_MCA_osc=^sm,ucx", "OMPI_MCA_coll=^sm",
             "mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "-n",
         ],
     }  # fmt: skip
