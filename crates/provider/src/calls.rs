@@ -18,10 +18,11 @@ pub struct SimCalls {
     spawn: extern "C" fn(u32),
     rehearse: extern "C" fn(c_int),
     host: extern "C" fn() -> u32,
+    will_ask: extern "C" fn(u32),
 }
 
 static CALLS: SimCalls =
-    SimCalls { enter, exit, now, sleep, begin_thread, wait_outside, spawn, rehearse, host };
+    SimCalls { enter, exit, now, sleep, begin_thread, wait_outside, spawn, rehearse, host, will_ask };
 
 /// The functions, if this process is a rank of a simulated run.
 #[unsafe(no_mangle)]
@@ -94,6 +95,10 @@ extern "C" fn rehearse(turns: c_int) {
 
 extern "C" fn spawn(count: u32) {
     of_rank(|rank| rank.spawn(count));
+}
+
+extern "C" fn will_ask(questions: u32) {
+    of_rank(|rank| rank.will_ask(questions));
 }
 
 extern "C" fn host() -> u32 {

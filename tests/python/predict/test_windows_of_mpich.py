@@ -243,3 +243,32 @@ def test_a_message_to_itself_finds_what_shared_memory_has_brought(mpi_twin: Path
 def test_a_rank_that_only_looks_lets_the_others_go_on(mpi_twin: Path) -> None:
     found = predict_executable(compiled(LOOKS), twin=mpi_twin, ranks=2, compute_ps=0, ends=False)
     assert found.printed == ["0 4", "4 4"]
+
+
+def test_a_histogram_in_everybodys_windows_by_messages_comes_to_its_end() -> None:
+    # MPICH takes up what a rank accumulates in its own window in looks at its network that find nothing.
+    body = """
+        long *own, one = 1, was, sum = 0, large[1 << 16];
+        MPI_Win window;
+        MPI_Win_allocate(sizeof large, sizeof *own, MPI_INFO_NULL, WORLD, &own, &window);
+        memset(own, 0, sizeof large);
+        memset(large, 0, sizeof large);
+        MPI_Win_fence(0, window);
+        for (int at = 0; at < 600; at++)
+            MPI_Accumulate(&one, 1, MPI_LONG, at % size, at % 10, 1, MPI_LONG, MPI_SUM, window);
+        MPI_Accumulate(large, 1 << 16, MPI_LONG, rank, 0, 1 << 16, MPI_LONG, MPI_SUM, window);
+        MPI_Win_fence(0, window);
+        MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, window);
+        for (int at = 0; at < 100; at++)
+            MPI_Fetch_and_op(&one, &was, MPI_LONG, rank, 20, MPI_SUM, window);
+        MPI_Win_unlock(rank, window);
+        for (int at = 0; at < 10; at++)
+            sum += own[at];
+        printf("%ld %ld", sum, own[20]);
+        MPI_Win_free(&window);
+    """
+    program = compiled("#include <string.h>\n" + HEAD + body + TAIL, whole=True)
+    found = predict_executable(
+        program, twin=NOTHING[1], network=NOTHING[3], ranks=2, compute_ps=0, ends=False
+    )
+    assert found.printed == ["600 100"] * 2

@@ -21,6 +21,8 @@ pub(super) struct Caller {
     pub works: bool,
     /// Whether it is about a file.
     pub is_of_file: bool,
+    /// Whether it completes what was done to a window.
+    pub completes: bool,
     /// What the call does to windows in memory.
     pub access: Access,
     /// Whether the call has not come to its network.
@@ -60,6 +62,7 @@ impl Callers {
             left_wall_ns: 0,
             works: false,
             is_of_file: false,
+            completes: false,
             access: Access::None,
             is_fresh: true,
             looked_ns: 0,

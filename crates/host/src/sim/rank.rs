@@ -135,6 +135,8 @@ pub struct Rank {
     ends_outside: bool,
     /// Looks in vain in a row.
     looks: u32,
+    /// Questions in vain that its library has use for, beyond [`UNDISTURBED`].
+    to_ask: u32,
     /// Questions in vain since it last looked at what has happened in the world.
     unanswered: u32,
     /// Whether its library has made windows in memory.
@@ -229,6 +231,7 @@ impl Rank {
             counts: work::Counts::default(),
             ends_outside: std::env::var_os(ENDS_OUTSIDE).is_some(),
             looks: 0,
+            to_ask: 0,
             unanswered: 0,
             has_windows: false,
             told: 0,
@@ -243,12 +246,14 @@ impl Rank {
         let is_first = !self.callers.is_inside();
         let access = self.accesses(name, call);
         let (works, is_of_file) = work::works(name);
+        let completes = windows::completes(name);
         let me = self.callers.me();
         *me = Caller {
             call,
             is_inside: true,
             works,
             is_of_file,
+            completes,
             access,
             is_fresh: true,
             looked_ns: 0,
@@ -287,6 +292,9 @@ impl Rank {
         let access = std::mem::replace(&mut me.access, Access::None);
         let call = std::mem::replace(&mut me.call, Call::Waits);
         me.is_inside = false;
+        if std::mem::take(&mut me.completes) {
+            self.to_ask = 0;
+        }
         if call == Call::Begins {
             if self.phase == Phase::Outside {
                 self.come();
@@ -700,7 +708,9 @@ impl Rank {
             me.has_looked = true;
             self.looks += 1;
             self.looks > LOOKS && (is_sought || self.is_under_way())
-        } else if vain > self.given.patience && (is_sought || vain > UNDISTURBED || self.is_under_way()) {
+        } else if vain > self.given.patience
+            && (is_sought || vain > UNDISTURBED + self.to_ask || self.is_under_way())
+        {
             true
         } else {
             // A program that waits for a window to change may do so by calls that ask once or twice each, and sleep

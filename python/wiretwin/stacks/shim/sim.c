@@ -33,6 +33,7 @@ struct calls {
     void (*spawn)(uint32_t count);
     void (*rehearse)(int turns);
     uint32_t (*host)(void);
+    void (*will_ask)(uint32_t questions);
 };
 
 static const struct calls *calls; /* none before the library has loaded the provider */
@@ -151,6 +152,13 @@ void wiretwin_sim_reach(const char *name)
 void wiretwin_sim_reached(void)
 {
     leave(REACHES);
+}
+
+/* The library needs so many more looks at its network, in vain, to do what it is asked for now. */
+void wiretwin_sim_will_ask(unsigned questions)
+{
+    if (calls)
+        calls->will_ask(questions);
 }
 
 /* The number of the host that this rank lives on, or that of no host. */

@@ -17,6 +17,9 @@ const TOLD: u64 = 16;
 /// The same, where one has a message under way, which it more likely waits for.
 const TOLD_UNDER_WAY: u64 = 2;
 
+/// More questions than this are not asked in vain in one go: a tenth of a second of this machine.
+const MOST_TO_ASK: u32 = 1 << 20;
+
 /// What a call does to windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sim) enum Access {
@@ -56,7 +59,19 @@ impl Access {
     }
 }
 
+/// Whether a function of MPI waits for what was done to a window.
+pub(super) fn completes(function: &[u8]) -> bool {
+    let name = function.strip_prefix(b"P").unwrap_or(function);
+    let words: [&[u8]; 5] = [b"unlock", b"flush", b"fence", b"complete", b"free"];
+    name.strip_prefix(b"MPI_Win_").is_some_and(|rest| words.iter().any(|word| rest.starts_with(word)))
+}
+
 impl Rank {
+    /// The library will have use for so many more questions in vain before the next call that completes what it does now.
+    pub fn will_ask(&mut self, questions: u32) {
+        self.to_ask = self.to_ask.saturating_add(questions).min(MOST_TO_ASK);
+    }
+
     /// What a call that begins does to windows which messages do not reach.
     pub(super) fn accesses(&self, name: &[u8], call: Call) -> Access {
         match (Access::of(name), call) {
