@@ -272,3 +272,43 @@ def test_a_histogram_in_everybodys_windows_by_messages_comes_to_its_end() -> Non
         program, twin=NOTHING[1], network=NOTHING[3], ranks=2, compute_ps=0, ends=False
     )
     assert found.printed == ["600 100"] * 2
+
+
+@pytest.mark.parametrize("kind", ["Put", "Accumulate", "Get"])
+def test_several_long_calls_are_under_way_at_once(kind: str) -> None:
+    # A whole, a column of a matrix as one element, and bytes that become one element there.
+    operation = "MPI_REPLACE, " if kind == "Accumulate" else ""
+    body = f"""
+        enum {{ ROWS = 5000 }};
+        double *own, *here = malloc(6 * ROWS * sizeof *here);
+        int right = 1, is_get = {int(kind == "Get")};
+        MPI_Datatype column, whole;
+        MPI_Win window;
+        MPI_Type_vector(ROWS, 1, 2, MPI_DOUBLE, &column);
+        MPI_Type_commit(&column);
+        MPI_Type_contiguous(ROWS, MPI_DOUBLE, &whole);
+        MPI_Type_commit(&whole);
+        MPI_Win_allocate(6 * ROWS * sizeof *own, sizeof *own, MPI_INFO_NULL, WORLD, &own, &window);
+        for (int at = 0; at < 6 * ROWS; at++) {{
+            own[at] = is_get ? at : -1;
+            here[at] = is_get ? -1 : at;
+        }}
+        MPI_Barrier(WORLD);
+        MPI_Win_lock(MPI_LOCK_SHARED, 1 - rank, 0, window);
+        MPI_{kind}(here, ROWS, MPI_DOUBLE, 1 - rank, 0, ROWS, MPI_DOUBLE, {operation}window);
+        MPI_{kind}(here + ROWS, 1, column, 1 - rank, ROWS, 1, column, {operation}window);
+        MPI_{kind}(here + 4 * ROWS, ROWS, MPI_DOUBLE, 1 - rank, 4 * ROWS, 1, whole, {operation}window);
+        MPI_Win_unlock(1 - rank, window);
+        MPI_Barrier(WORLD);
+        for (int at = 0; at < 6 * ROWS; at++) {{
+            int is_moved = at < ROWS || (at >= 4 * ROWS && at < 5 * ROWS) ||
+                           (at >= ROWS && at < 3 * ROWS && (at - ROWS) % 2 == 0);
+            right &= (is_get ? here : own)[at] == (is_moved ? at : -1);
+        }}
+        printf("%d", right);
+        MPI_Win_free(&window);
+    """
+    found = predict_executable(
+        compiled(body), twin=NOTHING[1], network=NOTHING[3], ranks=2, compute_ps=0, ends=False
+    )
+    assert found.printed == ["1"] * 2

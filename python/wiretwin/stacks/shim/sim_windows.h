@@ -3,7 +3,8 @@
  * Windows that MPICH has allocated for ranks of one host lie in memory that all of them map, and `MPI_Put` and its like are
  * done there by who calls them (MPICH 5.0, ch4/shm/posix); locks and fences stay messages. Its own shared memory is
  * off in the simulated world, so that is done here. Other windows are the library's, by messages; but MPICH 5.0 cuts
- * what it sends for them after 16 KiB, and aborts where it would cut through an element: it is given pieces.
+ * what it sends for them after 16 KiB, aborts where it would cut through an element, and fails where two such calls are
+ * under way: it is given pieces.
  */
 
 /* In virtual time, a call that reaches a window in memory. */
@@ -11,7 +12,8 @@ extern void wiretwin_sim_reach(const char *name) __attribute__((weak));
 extern void wiretwin_sim_reached(void) __attribute__((weak));
 extern void wiretwin_sim_will_ask(unsigned questions) __attribute__((weak));
 
-enum { PIECE = 15 << 10, WHOLE = 8, QUESTIONS = 4 };
+/* Bytes of a piece, and how many of them go for each stretch of memory that the target's data lie in. */
+enum { PIECE = 15 << 10, STRETCH = 32, QUESTIONS = 4 };
 
 struct data {
     void *at;
@@ -237,46 +239,105 @@ static int reach(const char *name, struct shared *one, struct access *access)
     return error;
 }
 
-/* How many elements of its data a piece of a call has; none if it can stay whole, or cannot be cut. */
-static MPI_Count in_pieces_of(const struct access *a)
+/* Data by the stretches of memory that they lie in, and how much of them has been taken. */
+struct taken {
+    char *at;
+    MPIX_Iov *stretches;
+    MPI_Count at_stretch, from;
+};
+
+static int take_up(const struct data *data, struct taken *taken)
 {
-    MPI_Datatype element;
+    MPI_Datatype all;
+    MPI_Count count, bytes, got;
+    *taken = (struct taken){data->at, 0, 0, 0};
+    if (MPI_Type_contiguous_c(data->count, data->type, &all) || MPI_Type_commit(&all))
+        return MPI_ERR_TYPE;
+    MPIX_Type_iov_len(all, bytes_of(data), &count, &bytes);
+    taken->stretches = malloc((count + 1) * sizeof *taken->stretches);
+    if (taken->stretches)
+        MPIX_Type_iov(all, 0, taken->stretches, count, &got);
+    MPI_Type_free(&all);
+    return taken->stretches ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+}
+
+/* So many of the next bytes that they fit into a piece, with what the library sends of how they lie there. */
+static MPI_Count fits(struct taken from, MPI_Count bytes, int size)
+{
+    MPI_Count some = 0, room = PIECE;
+    for (; some < bytes && room > STRETCH + size; from.from = 0, from.at_stretch++) {
+        MPI_Count left = (MPI_Count)from.stretches[from.at_stretch].iov_len - from.from, most = room - STRETCH;
+        some += left < most ? left : most;
+        room -= STRETCH + left;
+    }
+    return some < bytes ? some / size * size : bytes;
+}
+
+/* The next bytes, whole elements, as one of a type of their own. */
+static int take(struct taken *from, MPI_Count bytes, MPI_Datatype element, int size, struct data *to)
+{
+    MPI_Count lengths[PIECE], places[PIECE], count = 0;
+    while (bytes > 0) {
+        MPIX_Iov stretch = from->stretches[from->at_stretch];
+        MPI_Count left = (MPI_Count)stretch.iov_len - from->from, some = left < bytes ? left / size * size : bytes;
+        /* An element of two parts, MPI_DOUBLE_INT say, lies in more than one. */
+        some = some ? some : size;
+        places[count] = (MPI_Count)(intptr_t)stretch.iov_base + from->from;
+        lengths[count++] = some / size;
+        bytes -= some;
+        while (some > 0) {
+            left = (MPI_Count)from->stretches[from->at_stretch].iov_len - from->from;
+            MPI_Count gone = left < some ? left : some;
+            some -= gone;
+            from->from = gone < left ? from->from + gone : 0;
+            from->at_stretch += gone == left;
+        }
+    }
+    *to = (struct data){from->at, 1, MPI_DATATYPE_NULL};
+    int error = MPI_Type_create_hindexed_c(count, lengths, places, element, &to->type);
+    return error ? error : MPI_Type_commit(&to->type);
+}
+
+/* Whether a call is longer than a piece, and what its pieces consist of. */
+static int is_cut(const struct access *a, MPI_Datatype *element, int *size)
+{
     MPI_Count bytes = bytes_of(&a->there);
-    if (bytes <= PIECE)
+    int has_put = a->kind != GET && a->put.count > 0, has_got = a->kind == GET || a->kind == GET_ACCUMULATE;
+    *element = MPI_BYTE;
+    *size = 1;
+    if (bytes <= PIECE || (has_put && bytes_of(&a->put) != bytes) || (has_got && bytes_of(&a->got) != bytes))
         return 0;
-    int size = elements(a->there.type, &element);
-    const struct data *other = a->kind == GET ? &a->got : &a->put;
-    int is_whole = size && WHOLE % size == 0;
-    int is_alike = other->count == a->there.count && bytes_of(other) == bytes &&
-                   (a->kind != GET_ACCUMULATE || (a->got.count == other->count && bytes_of(&a->got) == bytes));
-    return is_whole || !is_alike ? 0 : PIECE / (bytes / a->there.count);
+    if (a->kind == ACCUMULATE || a->kind == GET_ACCUMULATE)
+        *size = elements(a->there.type, element);
+    return *size > 0;
 }
 
-static void *after(const struct data *data, MPI_Count elements)
+static int issue_pieces(const struct access *whole, MPI_Datatype element, int size)
 {
-    MPI_Aint lower, extent;
-    MPI_Type_get_extent(data->type, &lower, &extent);
-    return (char *)data->at + elements * extent;
-}
-
-static int issue_pieces(const struct access *whole, MPI_Count each)
-{
+    enum { PUT_PART, GOT_PART, THERE_PART, PARTS };
+    const struct data *of[PARTS] = {&whole->put, &whole->got, &whole->there};
+    struct taken parts[PARTS] = {{0}};
+    MPI_Count bytes = bytes_of(&whole->there), some;
     int error = MPI_SUCCESS;
-    for (MPI_Count at = 0; !error && at < whole->there.count; at += each) {
-        MPI_Count left = whole->there.count - at;
+    for (int part = 0; part < PARTS && !error; part++)
+        if (of[part]->count > 0)
+            error = take_up(of[part], &parts[part]);
+    for (MPI_Count at = 0; !error && at < bytes; at += some) {
         struct access piece = *whole;
-        piece.put = (struct data){after(&whole->put, at), left < each ? left : each, whole->put.type};
-        piece.got = (struct data){after(&whole->got, at), piece.put.count, whole->got.type};
-        piece.request = left <= each ? whole->request : 0;
-        MPI_Aint from = (char *)after(&whole->there, at) - (char *)whole->there.at;
-        piece.there.count = 1;
-        error = MPI_Type_create_hindexed_block(1, (int)piece.put.count, &from, whole->there.type, &piece.there.type);
-        if (!error)
-            error = MPI_Type_commit(&piece.there.type);
+        struct data *to[PARTS] = {&piece.put, &piece.got, &piece.there};
+        some = fits(parts[THERE_PART], bytes - at, size);
+        for (int part = 0; part < PARTS && !error; part++)
+            if (parts[part].stretches)
+                error = take(&parts[part], some, element, size, to[part]);
+        piece.request = at + some < bytes ? 0 : whole->request;
         if (!error)
             error = issue(&piece);
-        MPI_Type_free(&piece.there.type);
+        for (int part = 0; part < PARTS; part++)
+            if (parts[part].stretches && to[part]->type != MPI_DATATYPE_NULL)
+                MPI_Type_free(&to[part]->type);
     }
+    for (int part = 0; part < PARTS; part++)
+        free(parts[part].stretches);
     return error;
 }
 
@@ -319,9 +380,10 @@ static int issue_pieces(const struct access *whole, MPI_Count each)
             return reach("MPI_" #name, one, &access);                                                                 \
         if (kind == ACCUMULATE || kind == GET_ACCUMULATE)                                                             \
             will_accumulate(bytes_of(&access.there));                                                                 \
-        MPI_Count each = in_pieces_of(&access);                                                                       \
-        if (each)                                                                                                     \
-            return issue_pieces(&access, each);                                                                       \
+        MPI_Datatype element;                                                                                         \
+        int size;                                                                                                     \
+        if (is_cut(&access, &element, &size))                                                                         \
+            return issue_pieces(&access, element, size);                                                              \
         static __typeof__(&MPI_##name) next;                                                                          \
         return NEXT("MPI_" #name)(CALL_##kind, target, place, there_count, there, ENDS_##last);                       \
     }                                                                                                                 \
