@@ -20,7 +20,7 @@ FOLDERS = (
     "attr", "coll", "comm", "datatype", "errhan", "group", "info", "init", "part", "pt2pt", "rma", "session",
     "topo",
 )  # fmt: skip
-LEFT_OUT = frozenset({"win_large_shm", "large_message", "pt2pt_large", "manyrma2"})
+LEFT_OUT = frozenset({"win_large_shm", "large_message", "pt2pt_large", "coll_large", "manyrma2"})
 """Gigabytes of memory, and a test of minutes."""
 _LIMIT_S = 60.0
 _HELPERS = ("mtest", "mtest_common")
