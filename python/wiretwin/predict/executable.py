@@ -243,8 +243,8 @@ def predict_executable(
             if (short := shared_memory.short_of(ranks + found)) is not None:
                 raise InputError(key="--ranks", value=ranks, reason=f"and {found} spawned: {short}")
             # The run is made anew, with room for more of them than are known to come.
-            more = max(found, 2 * spawned)
-            spawned = found if shared_memory.short_of(ranks + more) is not None else more
+            room = max(found, 2 * spawned)
+            spawned = found if shared_memory.short_of(ranks + room) is not None else room
 
     collided, own_cores, at_work = False, False, cores
     disturbance: Disturbance | None = None
@@ -344,8 +344,8 @@ def predict_executable(
             *([because] if because is not None else []),
             *([f"messages cost what the twin has of {layer}"] if layer != named else []),
             *(
-                [f"the program spawned {more} processes, on the hosts of its ranks in turn"]
-                if (more := len(chosen.took) - ranks)
+                [f"the program spawned {processes} processes, on the hosts of its ranks in turn"]
+                if (processes := len(chosen.took) - ranks)
                 else []
             ),
             f"{library.name} itself ran, one rank at a time "
