@@ -21,7 +21,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -512,7 +512,7 @@ class _Simulated:
             if word == "gone" and late and (detail[1] or detail[2]):
                 raise SimulationError(_in_vain(name, detail[1], detail[2], limit_s))
             if word != "done" or said.returncode:
-                raise _failure(name, word, detail[0], said, late, limit_s, ranks)
+                raise _failure(name, word, detail[0], said, by_rank, late, limit_s, ranks)
             return _Run(ranks, detail, world, by_rank if by_rank[-1] else by_rank[:-1])
 
 
@@ -521,12 +521,16 @@ def _failure(
     word: str,
     number: int,
     said: process.Finished,
+    by_rank: Sequence[str],
     late: bool,
     limit_s: float,
     ranks: int,
 ) -> ProgramError:
     """Say why a program did not come to its end."""
     words = said.last_words()
+    if not words:  # Some programs say on their standard output why they fail.
+        printing = [text for text in by_rank if text.strip()]
+        words = replace(said, stdout=printing[0] if printing else "").last_words()
     if late:
         return ProgramError(f"{name}: the simulated run did not end within {limit_s:g} s and was ended")
     if word == "absent" and not said.returncode:

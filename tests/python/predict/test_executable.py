@@ -630,7 +630,7 @@ BAD = {
     "crash": ("if (rank) *(volatile int *)8 = 1; MPI_Barrier(WORLD);", 5, "ended with"),
     "abort": ("if (rank) MPI_Abort(WORLD, 3); MPI_Barrier(WORLD);", 5, "ended with status 3"),
     "leaves": ("if (rank) exit(0); MPI_Barrier(WORLD);", 5, "without finalizing|ended with"),
-    "status": ("MPI_Finalize(); exit(7);", 5, "ended with status 7"),
+    "status": ("MPI_Finalize(); puts(\"no such input\"); exit(7);", 5, "ended with status 7: no such input"),
     "endless": ("for (;;) ;", 5, "did not end within 3 s"),
     "polls": (
         "int flag = 0; while (rank == 0 && !flag) MPI_Iprobe(1, 7, WORLD, &flag, MPI_STATUS_IGNORE);"
