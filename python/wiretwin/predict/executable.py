@@ -195,7 +195,10 @@ def predict_executable(
     alone = compute_ps is not None or recorder is not None or threads > 1
     cores = 1 if alone else _at_work(site, fitted)
 
-    model = site.model(fitted, layer, "value", None if state is None else state.name)
+    hosts = fitted
+    if fitted is not None and library.shares_like is not None:
+        hosts = _with_sharing_of(fitted, layer, library.shares_like)
+    model = site.model(hosts, layer, "value", None if state is None else state.name)
     shares_memory = parse_layer(layer, "--layer").options["transport"] == "auto"
     in_memory = shares_memory and len(set(model["placement"])) == 1
     # Which ranks share a core is another in each launch, and so in each pass.
@@ -204,7 +207,7 @@ def predict_executable(
 
     def once(side: Side, number: int, core: int, ended: threading.Event) -> _Run:
         nonlocal spawned
-        one = site.model(fitted, layer, side, None if state is None else state.name)
+        one = site.model(hosts, layer, side, None if state is None else state.name)
         if fitted is None:
             one = long_sends_wait(one)
         if ways:
@@ -348,6 +351,17 @@ def predict_executable(
                 if (processes := len(chosen.took) - ranks)
                 else []
             ),
+            *(
+                [
+                    "ranks share cores, and what they do there is known of another edition of their library; "
+                    f"measure {library.shares_like} for the same twin"
+                ]
+                if fitted is not None
+                and library.shares_like is not None
+                and library.shares_like not in fitted.layers
+                and _share_cores(model)
+                else []
+            ),
             f"{library.name} itself ran, one rank at a time "
             + ("on a core of its own" if own_cores else f"on {_cores(threads)} of this machine")
             + (f", and {cores} such runs at once, each beside the others" if cores > 1 else ""),
@@ -368,6 +382,24 @@ def predict_executable(
         frame = timeline.frame(chosen.world.timeline(), list(chosen.world.names()))
         keep(Path(out), prediction, {timeline.FILE: frame})
     return prediction
+
+
+def _with_sharing_of(twin: Twin, layer: str, other: str) -> Twin:
+    """Return a twin whose ranks of a layer share cores as those of another do, if it has that one.
+
+    What a program runs under need not be what measured its layer: Debian's MPICH spins where that of the
+    Python package gives way.
+    """
+    known = twin.layers.get(other)
+    if known is None or known.sharing is None or layer not in twin.layers:
+        return twin
+    layers = twin.layers | {layer: twin.layers[layer].model_copy(update={"sharing": known.sharing})}
+    return twin.model_copy(update={"layers": layers})
+
+
+def _share_cores(model: Mapping[str, Any]) -> bool:
+    """Return whether more ranks live on a host than it has cores."""
+    return any(model["placement"].count(at) > node["cores"] for at, node in enumerate(model["nodes"]))
 
 
 def _cores(count: int) -> str:

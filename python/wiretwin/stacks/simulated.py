@@ -75,6 +75,8 @@ class Library:
         lie in memory which a real run has there.
     reaches
         Whether it reaches such windows itself; if not, the shim does in its place.
+    shares_like
+        The layer of a twin that has what its ranks do where they share a core, where that is not its own.
     preload
         The launcher's options that load ``{}`` into its ranks.
     """
@@ -94,6 +96,7 @@ class Library:
     settings: Mapping[str, str]
     within_host: Mapping[str, str]
     reaches: bool
+    shares_like: str | None
     preload: tuple[str, ...]
 
     def environment(self, memory: Path, names: Path, *, windows_in_memory: bool) -> dict[str, str]:
@@ -175,6 +178,8 @@ LIBRARIES = {
             {"MPIR_CVAR_CH4_OFI_NUM_AM_BUFFERS": "1", "UCX_MEM_MMAP_HOOK_MODE": "none"},
             {"WIRETWIN_SIM_WINDOWS": "memory"},
             False,
+            # Of this MPICH; `mpi/mpich` is Debian's, which does not give way.
+            "mpi4py/mpich",
             ("-genv", "LD_PRELOAD", "{}"),
         ),
         Library(
@@ -205,6 +210,7 @@ LIBRARIES = {
             # `osc/rdma` over `btl/vader`, `osc/sm` for memory of their own.
             {"OMPI_MCA_osc": "^ucx", "OMPI_MCA_osc_rdma_mtls": "none"},
             True,
+            None,
             ("-x", "LD_PRELOAD={}"),
         ),
     )
