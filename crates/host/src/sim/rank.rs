@@ -414,7 +414,7 @@ impl Rank {
         while turn.load(Ordering::Acquire) == 0 {
             if self.memory.top().over.load(Ordering::Acquire) != 0 {
                 // The simulator has said why. Who is ended by the launcher is not taken for who failed first.
-                std::thread::sleep(ENDED);
+                sleep_on(turn, 0, ENDED);
                 std::process::abort();
             }
             if self.given.own_cores == 0 {
