@@ -31,7 +31,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from arms import ARMS, Started
+from arms import ARMS, Arm, Started
 from cases import BUILD, ROOT, Case, cases
 from exceptions import EXCEPTIONS
 
@@ -153,6 +153,16 @@ def summary(done: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
+def keys(arm: Arm, asked: Sequence[Case]) -> list[Key]:
+    """Return all that is to be run over an arm."""
+    return [
+        (arm.name, library, case.suite, case.name)
+        for library in arm.libraries
+        for case in asked
+        if library in case.argv and case.ranks <= arm.most
+    ]
+
+
 def main() -> int:
     """Run what has not been run."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -172,13 +182,13 @@ def main() -> int:
     for name in options.arm or ARMS:
         arm = ARMS[name]
         for library in options.library or arm.libraries:
+            of = {(case.suite, case.name): case for case in asked}
             left = [
-                (key, case)
-                for case in asked
-                if library in case.argv
-                and case.ranks <= arm.most
-                and (key := (name, library, case.suite, case.name)) not in log.found
-                and any(word in f"{case.suite} {case.name}" for word in options.only or [""])
+                (key, of[key[2:]])
+                for key in keys(arm, asked)
+                if key[1] == library
+                and key not in log.found
+                and any(word in " ".join(key[2:]) for word in options.only or [""])
             ]
             if not left or time.monotonic() > last:
                 continue
@@ -207,7 +217,10 @@ def main() -> int:
     results = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "commit": here,
-        "arms": {name: summary(found) for name, found in sorted(by_arm.items())},
+        "arms": {
+            name: summary(found) | {"not run yet": len(keys(ARMS[name], asked)) - len(found)}
+            for name, found in sorted(by_arm.items())
+        },
     }
     if not (options.sample or options.only):
         RESULTS.write_text(json.dumps(results, indent=1) + "\n")
