@@ -7,4 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-EXCEPTIONS: Mapping[str, str] = {}
+EXCEPTIONS: Mapping[str, str] = {
+    "simulated mpich mpich errhan/sessioncall 1": "a session that makes no communicator begins no network",
+}

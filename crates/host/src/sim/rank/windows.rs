@@ -67,7 +67,8 @@ pub(super) fn completes(function: &[u8]) -> bool {
 }
 
 impl Rank {
-    /// The library will have use for so many more questions in vain before the next call that completes what it does now.
+    /// Before what this call does is complete, the library will ask so many more times whether something has come, without
+    /// waiting for it.
     pub fn will_ask(&mut self, questions: u32) {
         self.to_ask = self.to_ask.saturating_add(questions).min(MOST_TO_ASK);
     }
