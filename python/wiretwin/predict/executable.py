@@ -359,6 +359,7 @@ def predict_executable(
                 if fitted is not None
                 and library.shares_like is not None
                 and library.shares_like not in fitted.layers
+                and "wheel" not in layer.split("+")
                 and _share_cores(model)
                 else []
             ),

@@ -101,6 +101,15 @@ def test_what_passes_by_itself_and_not_over_the_arm_is_said(suites: ModuleType) 
     assert suites.worse(own, failed)[0] == "test_a (test_b.C.test_a)"
 
 
+def test_defects_that_a_benchmark_of_intels_counts_are_found(suites: ModuleType) -> None:
+    table = (
+        "[0] # Benchmarking PingPong\n[0]  #bytes  t[usec]  defects\n[0]  0  0.12  0.00\n[0]  8  0.20  {}\n"
+    )
+    assert suites._imb_said(table.format("0.00")) == {"ran": 1}
+    assert suites._imb_said(table.format("2.00")) == {"wrong": ["defects"], "ran": 1}
+    assert suites._imb_said("# Benchmarking Barrier\n t[usec]\n 2.50\n") == {"ran": 1}
+
+
 def test_turns_over_a_network_that_loses_come_to_bytes_of_both_ways() -> None:
     lossy = _module("lossy")
     turn = {"bytes": 500, "messages": 10, "took_s": 1.5, "equal": [True, True]}

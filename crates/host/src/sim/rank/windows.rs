@@ -67,8 +67,8 @@ pub(super) fn completes(function: &[u8]) -> bool {
 }
 
 impl Rank {
-    /// Before what this call does is complete, the library will ask so many more times whether something has come, without
-    /// waiting for it.
+    /// Allows the library so many more polls without a result before it is taken to wait, until a call that completes
+    /// what has been done to a window.
     pub fn will_ask(&mut self, questions: u32) {
         self.to_ask = self.to_ask.saturating_add(questions).min(MOST_TO_ASK);
     }
